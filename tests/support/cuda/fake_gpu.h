@@ -1,4 +1,4 @@
-// A CudaDevice over the fake driver, with a cuBLASLt that the host imitates.
+// A CudaDevice over the fake driver, with a cuBLASLt and a cuDNN that the host imitates.
 #pragma once
 
 #include <cstdint>

@@ -41,6 +41,14 @@ void BackendDescriptor::Set(int attribute, const BackendDescriptor& value) {
   attributes_.insert(attributes_.end(), value.attributes_.begin(), value.attributes_.end());
 }
 
+void BackendDescriptor::Set(int attribute, CudnnContext* handle) {
+  SetValues(attribute, kTypeHandle, 1, &handle);
+}
+
+void BackendDescriptor::Set(int attribute, std::span<void* const> pointers) {
+  SetValues(attribute, kTypePointer, static_cast<int64_t>(pointers.size()), pointers.data());
+}
+
 void BackendDescriptor::SetEnum(int attribute, int type, int value) {
   SetValues(attribute, type, 1, &value);
 }

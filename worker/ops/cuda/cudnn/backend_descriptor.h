@@ -27,9 +27,13 @@ class BackendDescriptor {
   void Set(int attribute, float value);
   void Set(int attribute, const std::string& text);
   void Set(int attribute, const BackendDescriptor& value);
+  void Set(int attribute, CudnnContext* handle);
+  void Set(int attribute, std::span<void* const> pointers);
   // Of an enumeration: kTypeDataType, ...
   void SetEnum(int attribute, int type, int value);
   absl::Status Finalize();
+  // For calls of cuDNN, of a finalized one.
+  CudnnDescriptor get() const { return descriptor_.get(); }
 
   // Of a finalized one.
   absl::StatusOr<int64_t> GetInt64(int attribute) const;

@@ -71,7 +71,7 @@ BackendDescriptor ConvolutionOf(const CudnnLibrary* library, const Window& windo
   return convolution;
 }
 
-absl::StatusOr<BackendDescriptor> GraphOf(const CudnnLibrary* library,
+absl::StatusOr<BackendDescriptor> GraphOf(const CudnnLibrary* library, const PlanTarget& target,
                                           const ConvolutionRequest& request) {
   const Conv2DOptions& options = request.options;
   const int data_type = request.precision == Precision::kBfloat16 ? kDataBfloat16 : kDataFloat;
@@ -79,16 +79,19 @@ absl::StatusOr<BackendDescriptor> GraphOf(const CudnnLibrary* library,
                              options.input.channels};
   const PassAttributes attributes = AttributesOf(request.pass);
   BackendDescriptor operation(library, attributes.descriptor);
-  operation.Set(attributes.input, TensorOf(library, 1, options.batch, options.input, data_type));
+  operation.Set(attributes.input,
+                TensorOf(library, kPlanInput, options.batch, options.input, data_type));
   operation.Set(attributes.filter,
-                TensorOf(library, 2, options.output.channels, kernel, data_type));
-  operation.Set(attributes.output, TensorOf(library, 3, options.batch, options.output, data_type));
+                TensorOf(library, kPlanFilter, options.output.channels, kernel, data_type));
+  operation.Set(attributes.output,
+                TensorOf(library, kPlanOutput, options.batch, options.output, data_type));
   operation.Set(attributes.convolution, ConvolutionOf(library, options.window));
   operation.Set(attributes.alpha, 1.0f);
   operation.Set(attributes.beta, 0.0f);
   LOCKSTEP_RETURN_IF_ERROR(operation.Finalize());
   BackendDescriptor graph(library, kOperationGraphDescriptor);
   graph.Set(kOperationGraphOperations, operation);
+  if (target.handle != nullptr) graph.Set(kOperationGraphHandle, target.handle);
   LOCKSTEP_RETURN_IF_ERROR(graph.Finalize());
   return graph;
 }
@@ -116,13 +119,13 @@ std::string Describe(const Conv2DOptions& options) {
 
 // What the heuristics of this mode name for the graph, best first.
 absl::StatusOr<std::vector<BackendDescriptor>> ConfigurationsOf(const CudnnLibrary* library,
-                                                                const BackendDescriptor& device,
+                                                                const PlanTarget& target,
                                                                 const BackendDescriptor& graph,
                                                                 int mode) {
   BackendDescriptor heuristics(library, kHeuristicsDescriptor);
   heuristics.Set(kHeuristicsGraph, graph);
   heuristics.SetEnum(kHeuristicsMode, kTypeHeuristicMode, mode);
-  heuristics.Set(kHeuristicsDevice, device);
+  if (target.described != nullptr) heuristics.Set(kHeuristicsDevice, *target.described);
   LOCKSTEP_RETURN_IF_ERROR(heuristics.Finalize());
   return heuristics.GetDescriptors(kHeuristicsResults, kEngineConfigDescriptor);
 }
@@ -130,13 +133,13 @@ absl::StatusOr<std::vector<BackendDescriptor>> ConfigurationsOf(const CudnnLibra
 }  // namespace
 
 absl::StatusOr<ConvolutionPlan> PlanConvolution(const CudnnLibrary* library,
-                                                const BackendDescriptor& device,
+                                                const PlanTarget& target,
                                                 const ConvolutionRequest& request) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const BackendDescriptor graph, GraphOf(library, request));
+  LOCKSTEP_ASSIGN_OR_RETURN(const BackendDescriptor graph, GraphOf(library, target, request));
   int64_t seen = 0;
   for (const int mode : {kHeuristicModeA, kHeuristicModeFallback}) {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<BackendDescriptor> configurations,
-                              ConfigurationsOf(library, device, graph, mode));
+                              ConfigurationsOf(library, target, graph, mode));
     seen += static_cast<int64_t>(configurations.size());
     for (const BackendDescriptor& configuration : configurations) {
       LOCKSTEP_ASSIGN_OR_RETURN(const bool is_admitted,
@@ -144,7 +147,11 @@ absl::StatusOr<ConvolutionPlan> PlanConvolution(const CudnnLibrary* library,
       if (!is_admitted) continue;
       BackendDescriptor plan(library, kExecutionPlanDescriptor);
       plan.Set(kPlanEngineConfig, configuration);
-      plan.Set(kPlanDevice, device);
+      if (target.handle != nullptr) {
+        plan.Set(kPlanHandle, target.handle);
+      } else {
+        plan.Set(kPlanDevice, *target.described);
+      }
       if (!plan.Finalize().ok()) continue;  // heuristics also name engines that cannot do it
       LOCKSTEP_ASSIGN_OR_RETURN(const int64_t workspace, plan.GetInt64(kPlanWorkspaceSize));
       if (workspace > request.most_workspace_bytes) continue;

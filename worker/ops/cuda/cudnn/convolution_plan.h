@@ -26,6 +26,16 @@ struct ConvolutionRequest {
   int64_t most_workspace_bytes = 0;
 };
 
+// For which device: the one of a handle, or one that is described (finalized
+// kDevicePropertiesDescriptor) and need not be there. The other is null.
+struct PlanTarget {
+  CudnnContext* handle = nullptr;
+  const BackendDescriptor* described = nullptr;
+};
+
+// Whose memory the tensors of a plan are.
+enum PlanTensor : int64_t { kPlanInput = 1, kPlanFilter = 2, kPlanOutput = 3 };
+
 struct ConvolutionPlan {
   BackendDescriptor plan;
   int64_t workspace_bytes = 0;
@@ -33,10 +43,9 @@ struct ConvolutionPlan {
 };
 
 // The first one in the order of cuDNN's heuristics that is deterministic, computes in the precision
-// and needs no more workspace. `device`: finalized kDevicePropertiesDescriptor; no GPU is touched.
-// UNIMPLEMENTED: there is none.
+// and needs no more workspace. UNIMPLEMENTED: there is none.
 absl::StatusOr<ConvolutionPlan> PlanConvolution(const CudnnLibrary* library,
-                                                const BackendDescriptor& device,
+                                                const PlanTarget& target,
                                                 const ConvolutionRequest& request);
 
 }  // namespace lockstep::worker::cuda

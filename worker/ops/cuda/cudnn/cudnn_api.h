@@ -6,8 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "worker/device/cuda/driver_api.h"
+
 namespace lockstep::worker::cuda {
 
+struct CudnnContext;
 using CudnnStatus = int;
 using CudnnDescriptor = void*;
 
@@ -27,12 +30,15 @@ inline constexpr CudnnStatus kCudnnSuccess = 0;
   CONSTANT(kBackwardDataDescriptor, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,  \
            12)                                                                                     \
   CONSTANT(kOperationGraphDescriptor, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, 15)                 \
+  CONSTANT(kVariantPackDescriptor, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, 16)                      \
   CONSTANT(kTensorDescriptor, CUDNN_BACKEND_TENSOR_DESCRIPTOR, 17)                                 \
   CONSTANT(kDevicePropertiesDescriptor, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, 38)                   \
   /* Types of attributes. */                                                                       \
+  CONSTANT(kTypeHandle, CUDNN_TYPE_HANDLE, 0)                                                      \
   CONSTANT(kTypeDataType, CUDNN_TYPE_DATA_TYPE, 1)                                                 \
   CONSTANT(kTypeInt64, CUDNN_TYPE_INT64, 3)                                                        \
   CONSTANT(kTypeFloat, CUDNN_TYPE_FLOAT, 4)                                                        \
+  CONSTANT(kTypePointer, CUDNN_TYPE_VOID_PTR, 6)                                                   \
   CONSTANT(kTypeConvolutionMode, CUDNN_TYPE_CONVOLUTION_MODE, 7)                                   \
   CONSTANT(kTypeHeuristicMode, CUDNN_TYPE_HEUR_MODE, 8)                                            \
   CONSTANT(kTypeNumericalNote, CUDNN_TYPE_NUMERICAL_NOTE, 11)                                      \
@@ -51,6 +57,7 @@ inline constexpr CudnnStatus kCudnnSuccess = 0;
   CONSTANT(kHeuristicsResults, CUDNN_ATTR_ENGINEHEUR_RESULTS, 202)                                 \
   CONSTANT(kHeuristicsDevice, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, 204)                               \
   CONSTANT(kEngineConfigEngine, CUDNN_ATTR_ENGINECFG_ENGINE, 300)                                  \
+  CONSTANT(kPlanHandle, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 400)                                     \
   CONSTANT(kPlanEngineConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 401)                        \
   CONSTANT(kPlanWorkspaceSize, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 402)                      \
   CONSTANT(kPlanDevice, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, 407)                                 \
@@ -72,12 +79,16 @@ inline constexpr CudnnStatus kCudnnSuccess = 0;
   CONSTANT(kBackwardFilterFilter, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, 715)             \
   CONSTANT(kBackwardFilterInput, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, 716)               \
   CONSTANT(kBackwardFilterOutput, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, 717)             \
+  CONSTANT(kOperationGraphHandle, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, 800)                           \
   CONSTANT(kOperationGraphOperations, CUDNN_ATTR_OPERATIONGRAPH_OPS, 801)                          \
   CONSTANT(kTensorAlignment, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 900)                                \
   CONSTANT(kTensorDataType, CUDNN_ATTR_TENSOR_DATA_TYPE, 901)                                      \
   CONSTANT(kTensorDimensions, CUDNN_ATTR_TENSOR_DIMENSIONS, 902)                                   \
   CONSTANT(kTensorStrides, CUDNN_ATTR_TENSOR_STRIDES, 903)                                         \
   CONSTANT(kTensorId, CUDNN_ATTR_TENSOR_UNIQUE_ID, 906)                                            \
+  CONSTANT(kVariantPackIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, 1000)                              \
+  CONSTANT(kVariantPackPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, 1001)                      \
+  CONSTANT(kVariantPackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 1003)                         \
   CONSTANT(kEngineNumericalNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, 1303)                          \
   CONSTANT(kDevicePropertiesJson, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, 2702)                 \
   /* Values. */                                                                                    \
@@ -99,6 +110,11 @@ LOCKSTEP_CUDNN_CONSTANTS(LOCKSTEP_DECLARE_CONSTANT)
 #define LOCKSTEP_CUDNN_FUNCTIONS(FUNCTION)                                                      \
   FUNCTION(GetErrorString, const char*, cudnnGetErrorString, (CudnnStatus status))              \
   FUNCTION(GetLastErrorString, void, cudnnGetLastErrorString, (char* text, size_t size))        \
+  FUNCTION(Create, CudnnStatus, cudnnCreate, (CudnnContext * *handle))                          \
+  FUNCTION(Destroy, CudnnStatus, cudnnDestroy, (CudnnContext * handle))                         \
+  FUNCTION(SetStream, CudnnStatus, cudnnSetStream, (CudnnContext * handle, CUstream stream))    \
+  FUNCTION(Execute, CudnnStatus, cudnnBackendExecute,                                           \
+           (CudnnContext * handle, CudnnDescriptor plan, CudnnDescriptor variant_pack))         \
   FUNCTION(CreateDescriptor, CudnnStatus, cudnnBackendCreateDescriptor,                         \
            (int type, CudnnDescriptor* descriptor))                                             \
   FUNCTION(DestroyDescriptor, CudnnStatus, cudnnBackendDestroyDescriptor,                       \

@@ -5,7 +5,13 @@
 
 namespace lockstep::worker::cuda {
 
-absl::StatusOr<std::unique_ptr<CudnnLibrary>> CudnnLibrary::Open(const std::string& library) {
+namespace {
+
+const CudnnLibrary* library_for_testing = nullptr;
+
+}  // namespace
+
+absl::StatusOr<CudnnLibrary> CudnnLibrary::Open(const std::string& library) {
   constexpr char kRemedy[] = ". Remedy: install cuDNN 9.8 or later (nvidia-cudnn-cu13 of PyPI)";
   const absl::StatusOr<SharedLibrary> opened = SharedLibrary::Open(library);
   if (!opened.ok()) {
@@ -20,7 +26,7 @@ absl::StatusOr<std::unique_ptr<CudnnLibrary>> CudnnLibrary::Open(const std::stri
   }
   LOCKSTEP_CUDNN_FUNCTIONS(LOCKSTEP_FIND_FUNCTION)
 #undef LOCKSTEP_FIND_FUNCTION
-  return std::make_unique<CudnnLibrary>(functions);
+  return CudnnLibrary(functions);
 }
 
 absl::Status CudnnLibrary::ToStatus(CudnnStatus status, absl::string_view call) const {
@@ -30,5 +36,15 @@ absl::Status CudnnLibrary::ToStatus(CudnnStatus status, absl::string_view call) 
   return absl::InternalError(
       absl::StrCat(call, ": ", functions_.GetErrorString(status), " (", text, ")"));
 }
+
+absl::StatusOr<const CudnnLibrary*> SharedCudnn() {
+  if (library_for_testing != nullptr) return library_for_testing;
+  static const auto* const library =
+      new absl::StatusOr<CudnnLibrary>(CudnnLibrary::Open(CudnnLibrary::kLibrary));
+  if (!library->ok()) return library->status();
+  return &**library;
+}
+
+void SetCudnnForTesting(const CudnnLibrary* library) { library_for_testing = library; }
 
 }  // namespace lockstep::worker::cuda

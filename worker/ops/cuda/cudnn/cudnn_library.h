@@ -1,7 +1,6 @@
 // cuDNN, opened at run time.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,7 +17,7 @@ class CudnnLibrary {
 
   // The library stays open until the process ends. FAILED_PRECONDITION, with the remedy: there is
   // none, or it is too old.
-  static absl::StatusOr<std::unique_ptr<CudnnLibrary>> Open(const std::string& library);
+  static absl::StatusOr<CudnnLibrary> Open(const std::string& library);
 
   explicit CudnnLibrary(const CudnnFunctions& functions) : functions_(functions) {}
 
@@ -29,7 +28,13 @@ class CudnnLibrary {
   const CudnnFunctions* operator->() const { return &functions_; }
 
  private:
-  const CudnnFunctions functions_;
+  CudnnFunctions functions_;
 };
+
+// Opened by the first call; stays until the process ends.
+absl::StatusOr<const CudnnLibrary*> SharedCudnn();
+
+// Makes SharedCudnn return this one, until it is told null. Called while no other thread asks.
+void SetCudnnForTesting(const CudnnLibrary* library);
 
 }  // namespace lockstep::worker::cuda

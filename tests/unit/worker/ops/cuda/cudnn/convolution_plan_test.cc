@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "tests/unit/worker/ops/cuda/cudnn/fake_cudnn.h"
+#include "tests/support/cuda/fake_cudnn.h"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -31,14 +31,13 @@ absl::StatusOr<ConvolutionPlan> Plan(const CudnnLibrary& library, Precision prec
   BackendDescriptor device(&library, kDevicePropertiesDescriptor);
   device.Set(kDevicePropertiesJson, std::string("{}"));
   if (const absl::Status status = device.Finalize(); !status.ok()) return status;
-  return PlanConvolution(&library, device, {Uneven(), pass, precision, 1000});
+  return PlanConvolution(&library, {.described = &device}, {Uneven(), pass, precision, 1000});
 }
 
 // The workspace of the engine that is chosen, which tells engines apart; nullopt: none is.
 std::optional<int64_t> Chosen(Precision precision, const std::vector<FakeEngine>& engines) {
   FakeCudnn fake(engines);
-  const CudnnLibrary library(FakeCudnn::functions());
-  const auto plan = Plan(library, precision);
+  const auto plan = Plan(FakeCudnn::library(), precision);
   if (plan.ok()) CHECK(plan->configurations == static_cast<int64_t>(engines.size()));
   if (!plan.ok()) CHECK(absl::IsUnimplemented(plan.status()));
   return plan.ok() ? std::optional(plan->workspace_bytes) : std::nullopt;
@@ -77,8 +76,7 @@ TEST_CASE("an engine that cannot be planned, or needs too much memory, is passed
 
 TEST_CASE("where none may be chosen, those to fall back on are asked for") {
   FakeCudnn fake({FakeEngine{.workspace = 1001}}, {FakeEngine{.workspace = 7}});
-  const CudnnLibrary library(FakeCudnn::functions());
-  const auto plan = Plan(library, Precision::kFloat32);
+  const auto plan = Plan(FakeCudnn::library(), Precision::kFloat32);
   REQUIRE(plan.ok());
   CHECK(plan->workspace_bytes == 7);
   CHECK(plan->configurations == 2);
@@ -86,8 +84,7 @@ TEST_CASE("where none may be chosen, those to fall back on are asked for") {
 
 TEST_CASE("a convolution without an engine is named") {
   FakeCudnn fake({FakeEngine{.workspace = 1001}});
-  const CudnnLibrary library(FakeCudnn::functions());
-  CHECK(Plan(library, Precision::kFloat32).status() ==
+  CHECK(Plan(FakeCudnn::library(), Precision::kFloat32).status() ==
         absl::UnimplementedError(
             "cuDNN has no deterministic engine for a convolution of 2 images of 5x7x3 to 3x4x8 "
             "within 1000 bytes of workspace, of 1 configurations"));
@@ -99,8 +96,7 @@ TEST_CASE("cuDNN is told the convolution, uneven padding included") {
         std::pair(ConvolutionPass::kInputGradient, kBackwardDataDescriptor),
         std::pair(ConvolutionPass::kKernelGradient, kBackwardFilterDescriptor)}) {
     FakeCudnn fake({FakeEngine()});
-    const CudnnLibrary library(FakeCudnn::functions());
-    REQUIRE(Plan(library, Precision::kBfloat16, pass).ok());
+    REQUIRE(Plan(FakeCudnn::library(), Precision::kBfloat16, pass).ok());
     using Numbers = std::vector<int64_t>;
     CHECK(fake.LastSet(kConvolutionDescriptor, kConvolutionPaddingBefore) == Numbers{1, 0});
     CHECK(fake.LastSet(kConvolutionDescriptor, kConvolutionPaddingAfter) == Numbers{1, 1});
@@ -114,11 +110,10 @@ TEST_CASE("cuDNN is told the convolution, uneven padding included") {
 
 TEST_CASE("whichever call of cuDNN fails, the error names it and nothing is left behind") {
   const std::vector<FakeEngine> engines = {{.notes = {kNoteNondeterministic}}, {}};
-  const CudnnLibrary library(FakeCudnn::functions());
   int64_t calls = 0;
   {
     FakeCudnn fake(engines);
-    REQUIRE(Plan(library, Precision::kFloat32).ok());
+    REQUIRE(Plan(FakeCudnn::library(), Precision::kFloat32).ok());
     CHECK(fake.live() == 0);
     calls = fake.calls();
   }
@@ -128,7 +123,7 @@ TEST_CASE("whichever call of cuDNN fails, the error names it and nothing is left
     INFO("call " << n);
     FakeCudnn fake(engines);
     fake.FailCall(n);
-    const auto status = Plan(library, Precision::kFloat32).status();
+    const auto status = Plan(FakeCudnn::library(), Precision::kFloat32).status();
     CHECK(fake.live() == 0);
     REQUIRE_FALSE(status.ok());
     // A plan that cannot be made is the heuristics' business.

@@ -79,7 +79,7 @@ std::vector<Conv2DOptions> ResNet50() {
 void CheckPlans(const std::vector<Conv2DOptions>& convolutions) {
   const auto library = CudnnLibrary::Open(LOCKSTEP_CUDNN);
   REQUIRE(library.ok());
-  BackendDescriptor device(library->get(), kDevicePropertiesDescriptor);
+  BackendDescriptor device(&*library, kDevicePropertiesDescriptor);
   device.Set(kDevicePropertiesJson, std::string(kH100));
   REQUIRE(device.Finalize().ok());
   for (const Conv2DOptions& options : convolutions) {
@@ -92,8 +92,8 @@ void CheckPlans(const std::vector<Conv2DOptions>& convolutions) {
                                   << ", extent " << options.window.extent[0] << ", pass "
                                   << static_cast<int>(pass) << ", precision "
                                   << static_cast<int>(precision));
-        const auto plan =
-            PlanConvolution(library->get(), device, {options, pass, precision, kMostWorkspace});
+        const auto plan = PlanConvolution(&*library, {.described = &device},
+                                          {options, pass, precision, kMostWorkspace});
         INFO(plan.status().ToString());
         REQUIRE(plan.ok());
         CHECK(plan->workspace_bytes <= kMostWorkspace);
@@ -114,7 +114,7 @@ TEST_CASE("every convolution of ResNet-50 has a deterministic plan in each preci
 TEST_CASE("a device of which properties are missing is refused with cuDNN's words") {
   const auto library = CudnnLibrary::Open(LOCKSTEP_CUDNN);
   REQUIRE(library.ok());
-  BackendDescriptor device(library->get(), kDevicePropertiesDescriptor);
+  BackendDescriptor device(&*library, kDevicePropertiesDescriptor);
   device.Set(kDevicePropertiesJson, std::string("{}"));
   const absl::Status refused = device.Finalize();
   CHECK_THAT(std::string(refused.message()), Catch::Contains("CUDNN_STATUS_"));

@@ -1,15 +1,14 @@
 // A cuDNN whose heuristics name the engines that a test has listed: those of mode A, and the ones
-// to fall back on.
+// to fall back on. Plans run on the streams of the fake driver, all engines alike.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "worker/ops/cuda/cudnn/cudnn_api.h"
+#include "worker/ops/cuda/cudnn/cudnn_library.h"
 
 namespace lockstep::test {
 
@@ -19,37 +18,43 @@ struct FakeEngine {
   bool can_plan = true;
 };
 
-// One at a time: cuDNN's functions have no object.
+// cuDNN's functions have no object: they are of the FakeCudnn that was made last and exists.
 class FakeCudnn {
  public:
   explicit FakeCudnn(std::vector<FakeEngine> engines, std::vector<FakeEngine> fallback = {});
   ~FakeCudnn();
 
-  static const worker::cuda::CudnnFunctions& functions();
+  static const worker::cuda::CudnnLibrary& library();
+  static FakeCudnn& Current();
 
   // The so-many-th call from now on (from 0) fails.
   void FailCall(int64_t index) { failing_call_ = calls_ + index; }
   int64_t calls() const { return calls_; }
-  // Descriptors that exist.
-  size_t live() const { return descriptors_.size(); }
+  // Descriptors and handles that exist.
+  size_t live() const { return descriptors_.size() + handles_.size(); }
   // Numbers and enumerators that were set, of the last descriptor of this type.
   std::vector<int64_t> LastSet(int type, int attribute) const;
 
  private:
   friend struct FakeCudnnCalls;
 
+  // Lives as long as one that it is an attribute of.
   struct Descriptor {
     int type = 0;
     bool is_final = false;
-    bool is_fallback = false;            // of heuristics
     const FakeEngine* engine = nullptr;  // of a configuration, an engine or a plan
+    std::map<int, std::vector<int64_t>> numbers;
+    std::map<int, std::vector<void*>> pointers;
+    std::map<int, std::shared_ptr<const Descriptor>> attributes;
   };
 
   bool Fails() { return calls_++ == failing_call_; }
 
   const std::vector<FakeEngine> engines_;
   const std::vector<FakeEngine> fallback_;
-  std::map<void*, std::unique_ptr<Descriptor>> descriptors_;
+  FakeCudnn* const previous_;
+  std::map<void*, std::shared_ptr<Descriptor>> descriptors_;
+  std::map<worker::cuda::CudnnContext*, std::unique_ptr<worker::cuda::CudnnContext>> handles_;
   std::map<int, std::map<int, std::vector<int64_t>>> last_set_;
   int64_t calls_ = 0;
   int64_t failing_call_ = -1;

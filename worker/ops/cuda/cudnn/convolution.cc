@@ -1,0 +1,52 @@
+#include "worker/ops/cuda/cudnn/convolution.h"
+
+#include <array>
+#include <utility>
+
+#include "common/base/status_macros.h"
+
+namespace lockstep::worker::cuda {
+
+absl::StatusOr<CudnnHandle> CudnnHandle::Create(const CudnnLibrary* library) {
+  CudnnContext* handle = nullptr;
+  LOCKSTEP_RETURN_IF_ERROR(library->ToStatus((*library)->Create(&handle), "cudnnCreate"));
+  return CudnnHandle(library, handle);
+}
+
+CudnnHandle::CudnnHandle(const CudnnLibrary* library, CudnnContext* handle)
+    : library_(library),
+      handle_(handle, [library](CudnnContext* unused) { (*library)->Destroy(unused); }) {}
+
+absl::StatusOr<Convolution> Convolution::Create(const CudnnHandle& handle,
+                                                const ConvolutionRequest& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ConvolutionPlan plan,
+                            PlanConvolution(&handle.library(), {.handle = handle.get()}, request));
+  return Convolution(handle, std::move(plan));
+}
+
+Convolution::Convolution(const CudnnHandle& handle, ConvolutionPlan plan)
+    : handle_(handle), plan_(std::move(plan)) {}
+
+absl::Status Convolution::Enqueue(const ConvolutionOperands& operands, CUstream stream) {
+  const CudnnLibrary& cudnn = handle_.library();
+  if (!pack_.has_value() || packed_ != operands) LOCKSTEP_RETURN_IF_ERROR(Pack(operands));
+  LOCKSTEP_RETURN_IF_ERROR(
+      cudnn.ToStatus(cudnn->SetStream(handle_.get(), stream), "cudnnSetStream"));
+  return cudnn.ToStatus(cudnn->Execute(handle_.get(), plan_.plan.get(), pack_->get()),
+                        "cudnnBackendExecute of a convolution");
+}
+
+absl::Status Convolution::Pack(const ConvolutionOperands& operands) {
+  constexpr std::array<int64_t, 3> kIds = {kPlanInput, kPlanFilter, kPlanOutput};
+  const std::array<void*, 3> pointers = {operands.input, operands.filter, operands.output};
+  BackendDescriptor pack(&handle_.library(), kVariantPackDescriptor);
+  pack.Set(kVariantPackIds, kIds);
+  pack.Set(kVariantPackPointers, std::span<void* const>(pointers));
+  pack.Set(kVariantPackWorkspace, std::span<void* const>(&operands.workspace, 1));
+  LOCKSTEP_RETURN_IF_ERROR(pack.Finalize());
+  pack_ = std::move(pack);
+  packed_ = operands;
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::worker::cuda

@@ -1,0 +1,64 @@
+// One pass of a convolution of fixed shapes, by cuDNN.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "worker/ops/cuda/cudnn/convolution_plan.h"
+
+namespace lockstep::worker::cuda {
+
+// What the convolutions of one context share. Copies are the same object.
+class CudnnHandle {
+ public:
+  // For the current device. `library` outlives it.
+  static absl::StatusOr<CudnnHandle> Create(const CudnnLibrary* library);
+
+  const CudnnLibrary& library() const { return *library_; }
+  CudnnContext* get() const { return handle_.get(); }
+
+ private:
+  CudnnHandle(const CudnnLibrary* library, CudnnContext* handle);
+
+  const CudnnLibrary* library_;
+  std::shared_ptr<CudnnContext> handle_;
+};
+
+// Memory of the device, aligned to 16 bytes. That of the result is written, the other two are read.
+struct ConvolutionOperands {
+  float* input = nullptr;     // or its gradient
+  float* filter = nullptr;    // [filters, height, width, channels], or its gradient
+  float* output = nullptr;    // or its gradient
+  void* workspace = nullptr;  // workspace_bytes() of it
+
+  bool operator==(const ConvolutionOperands&) const = default;
+};
+
+// Used by one thread at a time.
+class Convolution {
+ public:
+  // For the device of the handle. UNIMPLEMENTED: cuDNN has no plan.
+  static absl::StatusOr<Convolution> Create(const CudnnHandle& handle,
+                                            const ConvolutionRequest& request);
+
+  int64_t workspace_bytes() const { return plan_.workspace_bytes; }
+
+  // Enqueues it. The device is current. Allocates nothing where the operands are those of the last
+  // call.
+  absl::Status Enqueue(const ConvolutionOperands& operands, CUstream stream);
+
+ private:
+  Convolution(const CudnnHandle& handle, ConvolutionPlan plan);
+
+  absl::Status Pack(const ConvolutionOperands& operands);
+
+  CudnnHandle handle_;
+  ConvolutionPlan plan_;
+  // The operands as cuDNN takes them, once there were any.
+  std::optional<BackendDescriptor> pack_;
+  ConvolutionOperands packed_;
+};
+
+}  // namespace lockstep::worker::cuda
