@@ -5,6 +5,7 @@
 #include "worker/ops/cuda/activation.cu"
 #include "worker/ops/cuda/add.cu"
 #include "worker/ops/cuda/batch_norm.cu"
+#include "worker/ops/cuda/bias.cu"
 #include "worker/ops/cuda/clipping.cu"
 #include "worker/ops/cuda/column_sums.cu"
 #include "worker/ops/cuda/columns.cu"
@@ -17,6 +18,7 @@
 #include "worker/ops/cuda/noise.cu"
 #include "worker/ops/cuda/pool.cu"
 #include "worker/ops/cuda/recurrent.cu"
+#include "worker/ops/cuda/swap_outer.cu"
 
 namespace lockstep::test {
 namespace {
@@ -50,6 +52,7 @@ LOCKSTEP_EMULATE(lockstep_gru_gradient);
 LOCKSTEP_EMULATE(lockstep_find_rows);
 LOCKSTEP_EMULATE(lockstep_embedding);
 LOCKSTEP_EMULATE_BLOCKS(lockstep_embedding_gradient);
+LOCKSTEP_EMULATE(lockstep_bias);
 LOCKSTEP_EMULATE(lockstep_fill);
 LOCKSTEP_EMULATE(lockstep_moment_parts);
 LOCKSTEP_EMULATE(lockstep_moments);

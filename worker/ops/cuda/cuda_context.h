@@ -1,4 +1,4 @@
-// What the ops of one tower on a GPU share: the kernels, the handle of cuBLASLt, a workspace.
+// What the ops of one tower on a GPU share: the kernels, handles of libraries, a workspace.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include "worker/device/cuda/cuda_device.h"
 #include "worker/device/cuda/cuda_module.h"
 #include "worker/ops/cuda/cublas/matmul.h"
+#include "worker/ops/cuda/cudnn/convolution.h"
 #include "worker/ops/cuda/launch.h"
 #include "worker/ops/op_table.h"
 
@@ -30,6 +31,9 @@ class CudaContext : public OpContext {
 
   // A product that has its workspace reserved. FAILED_PRECONDITION where there is no cuBLASLt.
   absl::StatusOr<Matmul> MakeMatmul(const MatmulShape& shape);
+  // One pass of a convolution in float32, likewise. FAILED_PRECONDITION where there is no cuDNN;
+  // UNIMPLEMENTED where cuDNN has no engine for it.
+  absl::StatusOr<Convolution> MakeConvolution(const Conv2DOptions& options, ConvolutionPass pass);
 
   // Memory that an op uses between the beginning and the end of a call, and then the next op: of as
   // many bytes as any has reserved. Where it is changes when one is made.
@@ -42,7 +46,9 @@ class CudaContext : public OpContext {
 
   CudaDevice* const device_;
   const std::unique_ptr<CudaModule> module_;
-  std::optional<CublasLtHandle> cublas_;  // once it was asked for
+  // Once they were asked for.
+  std::optional<CublasLtHandle> cublas_;
+  std::optional<CudnnHandle> cudnn_;
   DeviceBuffer workspace_;
   size_t workspace_bytes_ = 0;
 };

@@ -45,16 +45,6 @@ LOCKSTEP_DEVICE int64_t FirstGate(int64_t i, int64_t unit, int64_t num_gates) {
 
 }  // namespace
 
-LOCKSTEP_KERNEL void lockstep_swap_outer(float* to, const float* from, int64_t outer, int64_t inner,
-                                         int64_t width) {
-  ForEachInColumns(outer * inner, width, [=](int64_t i, int64_t column) {
-    const int64_t row = i / width;
-    const int64_t of_inner = row / outer;
-    const int64_t of_outer = row - of_inner * outer;
-    to[i] = from[(of_outer * inner + of_inner) * width + column];
-  });
-}
-
 LOCKSTEP_KERNEL void lockstep_add_rows(float* to, const float* from, int64_t stride, int64_t rows,
                                        int64_t width) {
   ForEachInColumns(rows, width,

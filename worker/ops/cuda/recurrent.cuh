@@ -3,10 +3,6 @@
 
 #include "worker/ops/cuda/kernel.cuh"
 
-// [outer, inner, width] to [inner, outer, width].
-LOCKSTEP_KERNEL void lockstep_swap_outer(float* to, const float* from, int64_t outer, int64_t inner,
-                                         int64_t width);
-
 // to[r][c] += from[r * stride + c] of to [rows, width].
 LOCKSTEP_KERNEL void lockstep_add_rows(float* to, const float* from, int64_t stride, int64_t rows,
                                        int64_t width);

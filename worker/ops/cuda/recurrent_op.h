@@ -9,6 +9,7 @@
 #include "worker/ops/cuda/fill.cuh"
 #include "worker/ops/cuda/inner_product.h"
 #include "worker/ops/cuda/recurrent.cuh"
+#include "worker/ops/cuda/swap_outer.cuh"
 #include "worker/ops/recurrent.h"
 
 namespace lockstep::worker::cuda {

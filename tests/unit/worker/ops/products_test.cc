@@ -190,16 +190,6 @@ TEST_CASE("a first layer leaves the gradient of its input alone") {
   CHECK(conv_run.variable_gradients[0].as<float>()[0] != 0);
 }
 
-TEST_CASE("a library that refuses a convolution is an error that says which op") {
-  TestOps ops(1);
-  Conv2DOptions options =
-      OptionsOf({.batch = 1, .height = 4, .width = 4, .channels = 1, .filters = 1});
-  options.output.height = 9;
-  const OpTable::MadeOr<Op> op = ops.Make(options);
-  REQUIRE(absl::IsInternal(op.status()));
-  CHECK_THAT(std::string(op.status().message()), Catch::StartsWith("conv2d: oneDNN: "));
-}
-
 // Runs `make(frozen)`'s op both ways: the same gradient of the input, none of the variables.
 template <typename Make>
 void CheckFrozen(TestOps& ops, const Make& make, const Array& input,

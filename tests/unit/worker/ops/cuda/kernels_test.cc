@@ -159,6 +159,29 @@ TEST_CASE("noise is Box and Muller's of what the host's generator gives") {
   });
 }
 
+TEST_CASE("a bias is added to each row, and what is below zero cut off") {
+  constexpr int64_t kRows = 5;
+  ForEachSize([](const Grid& grid, int64_t columns) {
+    if (columns == 0) return;
+    Guarded<float> bias = Numbers(columns, 1);
+    for (const bool relu : {false, true}) {
+      for (const bool has_bias : {false, true}) {
+        Guarded<float> x = Numbers(kRows * columns, 2);
+        Guarded<float> y = x;
+        Launch("lockstep_bias", grid, y.data(),
+               has_bias ? static_cast<const float*>(bias.data()) : nullptr, relu, kRows, columns);
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < kRows * columns; ++i) {
+          const float sum = has_bias ? x[i] + bias[i % columns] : x[i];
+          wrong += y[i] != (relu ? std::max(sum, 0.0f) : sum);
+        }
+        CHECK(wrong == 0);
+        CHECK(y.IsIntact());
+      }
+    }
+  });
+}
+
 TEST_CASE("columns are summed in double, part by part") {
   constexpr int64_t kRows = 9;
   for (const int64_t parts : {1, 2, 9}) {

@@ -11,9 +11,9 @@
 #include "worker/ops/activation.h"
 #include "worker/ops/add.h"
 #include "worker/ops/columns.h"
-#include "worker/ops/conv2d.h"
 #include "worker/ops/dropout.h"
 #include "worker/ops/pool.h"
+#include "worker/ops/synthetic.h"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -68,8 +68,8 @@ TEST_CASE("relu and columns have the CPU's bits") {
 
 TEST_CASE("an op that a GPU does not have is named") {
   TestOps gpu(test::MakeFakeGpu(1), Ops());
-  CHECK(gpu.Make(Conv2DOptions{}).status() ==
-        absl::UnimplementedError("this device has no op \"conv2d\""));
+  CHECK(gpu.Make(SyntheticOptions{}).status() ==
+        absl::UnimplementedError("this device has no op \"synthetic\""));
 }
 
 TEST_CASE("a pool of more elements than its kernels count is refused") {
