@@ -22,6 +22,7 @@ enum class ExitCode : int {
   kInterrupted = 130,      // SIGINT
   kPeersLost = 138,        // peers or port not available in time
   kTerminated = 143,       // SIGTERM handled
+  kDeviceFailed = 158,     // a GPU or its driver failed after the start
 };
 
 // From this code on a successor may succeed where the process did not; 128 + n says that signal n

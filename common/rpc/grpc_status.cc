@@ -79,6 +79,7 @@ std::optional<ExitCode> DecodeDetails(const std::string& encoded) {
     case ExitCode::kInterrupted:
     case ExitCode::kPeersLost:
     case ExitCode::kTerminated:
+    case ExitCode::kDeviceFailed:
       return code;
     case ExitCode::kDone:
       break;

@@ -121,6 +121,8 @@ const char* Meaning(int code) {
       return "peers or port not available in time";
     case ExitCode::kTerminated:
       return "terminated";
+    case ExitCode::kDeviceFailed:
+      return "a GPU failed";
   }
   return nullptr;
 }

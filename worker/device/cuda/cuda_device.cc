@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "worker/device/cuda/cuda_stream.h"
 
@@ -33,7 +34,8 @@ CudaDevice::~CudaDevice() {
 void CudaDevice::Fail(CUresult result, absl::string_view call) const {
   absl::MutexLock lock(&mutex_);
   if (!status_.ok()) return;
-  status_ = driver_->ToStatus(result, absl::StrCat(name_, ": ", call));
+  status_ = WithExitCode(driver_->ToStatus(result, absl::StrCat(name_, ": ", call)),
+                         ExitCode::kDeviceFailed);
   has_failed_.store(true, std::memory_order_release);
 }
 
@@ -75,9 +77,12 @@ absl::Status CudaDevice::OutOfDeviceMemory(size_t bytes) const {
   size_t free = 0;
   size_t total = 0;
   LOCKSTEP_RETURN_IF_ERROR(Check(driver()->MemGetInfo(&free, &total), "cuMemGetInfo"));
-  return absl::ResourceExhaustedError(absl::StrCat(
-      name_, ": no memory for ", bytes, " bytes of activations and gradients, ", free, " of its ",
-      total, " bytes are free. Remedy: a smaller batch per tower, or fewer towers on this GPU"));
+  return WithExitCode(
+      absl::ResourceExhaustedError(absl::StrCat(
+          name_, ": no memory for ", bytes, " bytes of activations and gradients, ", free,
+          " of its ", total,
+          " bytes are free. Remedy: a smaller batch per tower, or fewer towers on this GPU")),
+      ExitCode::kBadConfiguration);
 }
 
 absl::StatusOr<DeviceBuffer> CudaDevice::AllocatePinned(size_t bytes) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::worker::cuda {
@@ -119,11 +120,12 @@ absl::Status Matmul::Enqueue(const MatmulOperands& operands, CUstream stream) co
                                                        sizeof(operands.bias)),
                         "cublasLtMatmulDescSetAttribute of the bias"));
   }
-  return cublas.ToStatus(
+  const absl::Status status = cublas.ToStatus(
       cublas->Matmul(handle_.get(), matmul_.get(), &kAlpha, operands.a, a_.get(), operands.b,
                      b_.get(), &kBeta, operands.d, d_.get(), operands.d, d_.get(), &algorithm_,
                      operands.workspace, workspace_bytes_, stream),
       "cublasLtMatmul");
+  return status.ok() ? status : WithExitCode(status, ExitCode::kDeviceFailed);
 }
 
 }  // namespace lockstep::worker::cuda

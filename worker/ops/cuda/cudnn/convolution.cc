@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::worker::cuda {
@@ -32,8 +33,10 @@ absl::Status Convolution::Enqueue(const ConvolutionOperands& operands, CUstream 
   if (!pack_.has_value() || packed_ != operands) LOCKSTEP_RETURN_IF_ERROR(Pack(operands));
   LOCKSTEP_RETURN_IF_ERROR(
       cudnn.ToStatus(cudnn->SetStream(handle_.get(), stream), "cudnnSetStream"));
-  return cudnn.ToStatus(cudnn->Execute(handle_.get(), plan_.plan.get(), pack_->get()),
-                        "cudnnBackendExecute of a convolution");
+  const absl::Status status =
+      cudnn.ToStatus(cudnn->Execute(handle_.get(), plan_.plan.get(), pack_->get()),
+                     "cudnnBackendExecute of a convolution");
+  return status.ok() ? status : WithExitCode(status, ExitCode::kDeviceFailed);
 }
 
 absl::Status Convolution::Pack(const ConvolutionOperands& operands) {

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "tests/support/cuda/fake_driver.h"
 
@@ -32,10 +33,13 @@ TEST_CASE("memory that a GPU does not have is an error with both sizes, and no l
   const auto driver = MadeDriver();
   const auto device = *CudaDevice::Create(driver.get(), 0);
   DeviceBuffer held = *device->Allocate(400);
+  // Whoever starts the worker again with the same job gets no further.
   CHECK(device->Allocate(601).status() ==
-        absl::ResourceExhaustedError(
-            "cuda:0: no memory for 601 bytes of activations and gradients, 600 of its 1000 bytes "
-            "are free. Remedy: a smaller batch per tower, or fewer towers on this GPU"));
+        WithExitCode(
+            absl::ResourceExhaustedError(
+                "cuda:0: no memory for 601 bytes of activations and gradients, 600 of its 1000 "
+                "bytes are free. Remedy: a smaller batch per tower, or fewer towers on this GPU"),
+            ExitCode::kBadConfiguration));
   CHECK(device->status().ok());
   held.reset();
   CHECK(device->Allocate(1000).ok());
@@ -140,8 +144,9 @@ TEST_CASE("an error of the work itself is found by the wait, and stays") {
   fake.work()->FailTask(0);
   Handover handover;
   CHECK(handover.Run(fake) ==
-        absl::InternalError("cuda:0: cuEventSynchronize: CUDA_ERROR_LAUNCH_FAILED (of the fake "
-                            "driver)"));
+        WithExitCode(absl::InternalError("cuda:0: cuEventSynchronize: CUDA_ERROR_LAUNCH_FAILED (of "
+                                         "the fake driver)"),
+                     ExitCode::kDeviceFailed));
   CHECK(handover.received == 0);
   CHECK(fake.live() == 0);
 }
