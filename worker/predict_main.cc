@@ -19,14 +19,13 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/config/flags.h"
 #include "common/fs/atomic_file.h"
-#include "worker/device/cpu/cpu_device.h"
+#include "worker/backend/backend.h"
 #include "worker/evaluate/data_argument.h"
 #include "worker/evaluate/evaluate_range.h"
 #include "worker/evaluate/layer_output.h"
 #include "worker/evaluate/output_files.h"
 #include "worker/evaluate/prediction.h"
 #include "worker/evaluate/trained_model.h"
-#include "worker/ops/cpu/ops.h"
 
 ABSL_FLAG(std::string, checkpoint, "", "checkpoint folder, or a folder of them: then the newest");
 ABSL_FLAG(std::string, data, "",
@@ -40,6 +39,10 @@ ABSL_FLAG(uint64_t, seed, 0, "of predict: what noise layers draw from");
 ABSL_FLAG(std::string, png, "", "of predict: the outputs as images, a grid of them in this file");
 ABSL_FLAG(std::string, idx, "",
           "of predict: the outputs as an IDX file, in the units of the job's data");
+ABSL_FLAG(
+    std::string, device, "cpu",
+    "where it computes: cpu, cuda (the first GPU), cuda:N, or auto (the first GPU that can be "
+    "used, else the CPU)");
 ABSL_FLAG(int, threads, 0, "threads that compute; 0: all CPUs that this process may use");
 ABSL_FLAG(std::string, json, "", "also write the results to this file");
 
@@ -87,7 +90,7 @@ struct Session {
   std::string folder;
   TrainedModel model;
   std::unique_ptr<TestSet> examples;
-  std::unique_ptr<CpuDevice> device;
+  std::shared_ptr<Device> device;
   std::unique_ptr<Tower> tower;
   int64_t count = 0;  // examples to use
 };
@@ -118,6 +121,9 @@ absl::StatusOr<std::unique_ptr<TestSet>> OpenExamples(bool evaluate, const Train
 }
 
 absl::StatusOr<Session> Open(bool evaluate) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const DeviceChoice choice,
+                            ParseDeviceChoice(absl::GetFlag(FLAGS_device)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Backend backend, Backend::Open(choice));
   Session session;
   std::vector<std::string> warnings;
   auto folder = ResolveCheckpoint(absl::GetFlag(FLAGS_checkpoint), &warnings);
@@ -137,11 +143,11 @@ absl::StatusOr<Session> Open(bool evaluate) {
   if (limit > 0) session.count = std::min(session.count, limit);
   int threads = absl::GetFlag(FLAGS_threads);
   if (threads == 0) threads = UsableCpus();
-  session.device = std::make_unique<CpuDevice>(threads);
+  session.device = backend.MakeDevice(threads);
   LOCKSTEP_ASSIGN_OR_RETURN(
       session.tower,
       Tower::Create(
-          session.model.graph, session.device.get(), cpu::Ops(),
+          session.model.graph, session.device.get(), backend.ops(),
           {.batches = BatchSizes(session.count, kBatch), .training = false, .whole_tables = true}));
   return session;
 }

@@ -27,6 +27,7 @@
 #include "common/rpc/process.h"
 #include "common/rpc/server.h"
 #include "common/status/status_service.h"
+#include "worker/backend/backend.h"
 #include "worker/device/cpu/wait_policy.h"
 #include "worker/device/cuda/cuda_devices.h"
 #include "worker/peer/peer_service.h"
@@ -39,6 +40,10 @@
 ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
           "which worker of the spec this is; default: TF_CONFIG's task");
 ABSL_FLAG(int, threads, 0, "threads that compute; default: all CPUs that this process may use");
+ABSL_FLAG(
+    std::string, device, "cpu",
+    "where it computes: cpu, cuda (the first GPU), cuda:N, or auto (the first GPU that can be "
+    "used, else the CPU)");
 ABSL_FLAG(absl::Duration, sleep, absl::ZeroDuration(),
           "for trials of a slow worker: each of its steps takes this much longer, such as 50ms");
 ABSL_FLAG(absl::Duration, stall, absl::ZeroDuration(),
@@ -117,9 +122,9 @@ void Adopt(const ClusterDef& told, RunningCluster* cluster, FailoverChiefClient*
 }
 
 // Registers as a new incarnation and takes part until the job ends.
-absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, FailoverChiefClient* chief,
-                  Server* server, PeerService* peers, Status* status, const StepFiles& files,
-                  const MonotonicNotification* stop) {
+absl::Status Join(const DaemonContext& daemon, const Backend& backend, Incarnation incarnation,
+                  FailoverChiefClient* chief, Server* server, PeerService* peers, Status* status,
+                  const StepFiles& files, const MonotonicNotification* stop) {
   const TaskConfig& task = daemon.task;
   RegisterTaskRequest request;
   request.set_worker(task.index);
@@ -154,6 +159,7 @@ absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, Failover
   options.peers = peers;
   options.patience = registration.start_timeout;
   options.threads = Threads();
+  options.backend = backend;
   options.delay = {absl::GetFlag(FLAGS_sleep), absl::GetFlag(FLAGS_stall)};
   options.timeline = files.timeline;
   options.example_log = files.examples;
@@ -167,8 +173,8 @@ absl::Status Join(const DaemonContext& daemon, Incarnation incarnation, Failover
   return end;
 }
 
-absl::Status Run(const DaemonContext& daemon, Status* status, const StepFiles& files,
-                 const MonotonicNotification* stop) {
+absl::Status Run(const DaemonContext& daemon, const Backend& backend, Status* status,
+                 const StepFiles& files, const MonotonicNotification* stop) {
   const TaskConfig& task = daemon.task;
   Incarnation incarnation = NewIncarnation();
   const auto status_service =
@@ -192,7 +198,7 @@ absl::Status Run(const DaemonContext& daemon, Status* status, const StepFiles& f
   const absl::Cleanup end_reading = [&daemon] { daemon.stop->OnHangup(nullptr); };
   while (true) {
     absl::Status end =
-        Join(daemon, incarnation, chief.get(), server.get(), &peers, status, files, stop);
+        Join(daemon, backend, incarnation, chief.get(), server.get(), &peers, status, files, stop);
     if (!JoinsAnew(end)) return end;
     // Given up by the chief, after a pause too long or without a way to it, or the job goes back to
     // a checkpoint: whatever this incarnation still sent would be refused. If another worker has
@@ -202,7 +208,7 @@ absl::Status Run(const DaemonContext& daemon, Status* status, const StepFiles& f
   }
 }
 
-absl::Status RunWithFiles(const DaemonContext& daemon, Status* status,
+absl::Status RunWithFiles(const DaemonContext& daemon, const Backend& backend, Status* status,
                           const MonotonicNotification* stop) {
   std::unique_ptr<Timeline> timeline;
   std::unique_ptr<ExampleLog> examples;
@@ -212,7 +218,7 @@ absl::Status RunWithFiles(const DaemonContext& daemon, Status* status,
   if (const std::string path = absl::GetFlag(FLAGS_example_log); !path.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(examples, ExampleLog::Create(path));
   }
-  absl::Status end = Run(daemon, status, {timeline.get(), examples.get()}, stop);
+  absl::Status end = Run(daemon, backend, status, {timeline.get(), examples.get()}, stop);
   const auto warn = [](absl::string_view flag, const absl::Status& written) {
     if (!written.ok()) log::Warning(absl::StrCat(flag, ": ", written.message()));
   };
@@ -222,7 +228,10 @@ absl::Status RunWithFiles(const DaemonContext& daemon, Status* status,
 }
 
 absl::Status RunWorker(const DaemonContext& daemon) {
-  log::Info(absl::StrCat("computes on the CPU with ",
+  LOCKSTEP_ASSIGN_OR_RETURN(const DeviceChoice choice,
+                            ParseDeviceChoice(absl::GetFlag(FLAGS_device)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Backend backend, Backend::Open(choice));
+  log::Info(absl::StrCat("computes on ", backend.description(), ", with ",
                          CountText(static_cast<uint64_t>(Threads()), "thread")));
   // Most machines have none; who has one wants to know whether it is seen.
   if (const cuda::CudaReport gpus = cuda::FindCudaDevices(cuda::SharedDriver());
@@ -232,7 +241,7 @@ absl::Status RunWorker(const DaemonContext& daemon) {
   Status status;
   MonotonicNotification stop;
   std::thread work([&] {
-    const absl::Status end = RunWithFiles(daemon, &status, &stop);
+    const absl::Status end = RunWithFiles(daemon, backend, &status, &stop);
     // Whoever asked for the end knows of it.
     if (!absl::IsCancelled(end)) PrintFailure(daemon.name, end);
     daemon.stop->Stop(ExitCodeFor(end));

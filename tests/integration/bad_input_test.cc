@@ -50,6 +50,19 @@ TEST_CASE("missing files are named") {
                 66, {"/no/such/train.csv"});
 }
 
+TEST_CASE("a device that cannot be used is refused before the chief is asked") {
+  const Cluster cluster(1, 1);
+  const auto worker = [&](const std::string& device) {
+    std::vector<std::string> arguments = cluster.Worker(0);
+    arguments.push_back("--device=" + device);
+    return arguments;
+  };
+  CheckEnds(worker("gpu"), 64, {"--device: expected cpu, auto, cuda or cuda:N, got \"gpu\""});
+  CheckEnds(worker("cuda:0,cuda:1"), 64, {"--device", "Remedy: a worker for each GPU"});
+  // No machine has so many: one without a driver says that, one with GPUs how many it has.
+  CheckEnds(worker("cuda:1000000"), 78, {"Remedy", "CUDA", "--device=cpu"});
+}
+
 TEST_CASE("a malformed cluster spec is refused with the place of the mistake") {
   const Cluster cluster(1, 1);
   const auto refuse = [&](const std::string& text, const std::vector<std::string>& words) {

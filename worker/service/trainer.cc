@@ -10,7 +10,6 @@
 #include "common/job/loss_checks.h"
 #include "common/log/log.h"
 #include "common/replicas_proto/convert.h"
-#include "worker/ops/cpu/ops.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/gradient_buffers.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
@@ -126,7 +125,7 @@ absl::Status Trainer::AddTowers(const ModelGraph& graph, const OptimizerDef& opt
                    .clipping = optimizer.clipping()};
   group.delay = options_.delay;
   LOCKSTEP_ASSIGN_OR_RETURN(towers_.emplace_back(),
-                            TowerGroup::Create(graph, resources_.device, cpu::Ops(), group));
+                            TowerGroup::Create(graph, resources_.device, *resources_.ops, group));
   return absl::OkStatus();
 }
 
@@ -134,7 +133,7 @@ absl::Status Trainer::MakeReplicatedTowers() {
   const JobDef& job = options_.registration->job();
   LOCKSTEP_ASSIGN_OR_RETURN(
       towers_.emplace_back(),
-      ReplicatedTowers::Create(*resources_.graph, resources_.device, cpu::Ops(),
+      ReplicatedTowers::Create(*resources_.graph, resources_.device, *resources_.ops,
                                {.towers = TowersOf(job),
                                 .batch_per_tower = job.batch_per_tower(),
                                 .smaller_batches = options_.smaller_batches,

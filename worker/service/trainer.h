@@ -16,6 +16,7 @@
 #include "worker/cache/variable_layout.h"
 #include "worker/data/pipeline.h"
 #include "worker/device/device.h"
+#include "worker/ops/op_table.h"
 #include "worker/service/group_source.h"
 #include "worker/step/progress.h"
 #include "worker/step/step_runner.h"
@@ -55,6 +56,7 @@ struct TrainerResources {
       nullptr;  // of a replicated job: ReplicatedStrategy::LossLayout
   ShardGroupResources shards;
   Device* device = nullptr;
+  const OpTable* ops = nullptr;  // of the device
   // Of a replicated job: threads that apply updates; what GroupSourceOptions has.
   int threads = 1;
   PeerService* peers = nullptr;

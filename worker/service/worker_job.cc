@@ -11,7 +11,6 @@
 #include "common/client/ps_transport.h"
 #include "common/job/example_spec.h"
 #include "common/log/log.h"
-#include "worker/ops/cpu/ops.h"
 #include "worker/service/check_registration.h"
 #include "worker/service/shard_options.h"
 #include "worker/strategy/replicated/replicated_strategy.h"
@@ -159,7 +158,7 @@ absl::Status WorkerJob::Prepare() {
         "same version everywhere"));
   }
   // All towers share its threads.
-  device_ = std::make_unique<CpuDevice>(
+  device_ = options_.backend.MakeDevice(
       std::max(1, options_.threads / TowersOf(options_.registration.job())));
   LOCKSTEP_RETURN_IF_ERROR(OpenData());
   MakeMemory();
@@ -238,6 +237,7 @@ absl::Status WorkerJob::MakeTrainers() {
                                    .loss_layout = &loss_layout_,
                                    .shards = {.shards = shard_pointers_, .timer = &timer_},
                                    .device = device_.get(),
+                                   .ops = &options_.backend.ops(),
                                    .threads = options_.threads,
                                    .peers = options_.peers,
                                    .queue = options_.queue,
@@ -275,9 +275,9 @@ void WorkerJob::StartEvaluator() {
   const EvaluationDef& evaluation = options_.registration.job().evaluation();
   options.batch = evaluation.batch();
   options.averages = evaluation.use_averages();
-  evaluation_device_ = std::make_unique<CpuDevice>(options_.threads);
+  evaluation_device_ = options_.backend.MakeDevice(options_.threads);
   options.device = evaluation_device_.get();
-  options.ops = &cpu::Ops();
+  options.ops = &options_.backend.ops();
   options.patience = options_.patience;
   auto evaluator =
       std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, shard_pointers_, &timer_,
@@ -357,7 +357,7 @@ void WorkerJob::FillStatus(ProcessStatus* status) const {
   worker->set_accepted(report.accepted);
   worker->set_stale(report.stale);
   worker->set_towers(TowersOf(options_.registration.job()));
-  worker->set_device("cpu");
+  worker->set_device(options_.backend.name());
   worker->set_loss(report.loss);
   worker->set_reduction(reduction_);
   if (data_.local_sync != nullptr) {

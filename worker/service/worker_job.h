@@ -21,9 +21,10 @@
 #include "common/transport/tensor_transport.h"
 #include "proto/chief.pb.h"
 #include "proto/status.pb.h"
+#include "worker/backend/backend.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/data/pipeline.h"
-#include "worker/device/cpu/cpu_device.h"
+#include "worker/device/device.h"
 #include "worker/evaluate/evaluator.h"
 #include "worker/service/heartbeat.h"
 #include "worker/service/trainer.h"
@@ -50,6 +51,7 @@ struct WorkerJobOptions {
   rpc::EventQueue* queue = nullptr;  // of calls and timers; outlives the run
   std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // of calls
   PeerService* peers = nullptr;                  // of this process; outlives the run
+  Backend backend;                               // where towers compute
   int threads = 1;                               // of this process's computation, over all towers
   absl::Duration patience = absl::Seconds(120);  // with a ps or a chief that is away
   TowerDelay delay;                              // for trials
@@ -113,10 +115,10 @@ class WorkerJob {
   std::vector<TensorTransport*> shard_pointers_;
   std::vector<FailoverTransport*> movable_;  // shards_ of a job with sync.ps_replicas; or none
   std::atomic<bool> is_connected_ = false;   // movable_ is there
-  std::unique_ptr<CpuDevice> device_;
+  std::shared_ptr<Device> device_;
   TrainingData data_;
   std::unique_ptr<TestSet> test_set_;  // null: the job has no test files with labels
-  std::unique_ptr<CpuDevice> evaluation_device_;
+  std::shared_ptr<Device> evaluation_device_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
 
   mutable absl::Mutex mutex_;

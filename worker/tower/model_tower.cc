@@ -82,8 +82,9 @@ absl::Status ModelTower::AllocateResults() {
 absl::Status ModelTower::MakePasses() {
   size_t bytes = 0;
   for (const int64_t batch : options_.batches) {
-    passes_.push_back(std::make_unique<Pass>(graph_, schedule_,
-                                             PassOptions{batch, options_.training, most_rows_}));
+    PassOptions options{.batch = batch, .training = options_.training};
+    if (!options_.whole_tables) options.most_rows = most_rows_;
+    passes_.push_back(std::make_unique<Pass>(graph_, schedule_, options));
     bytes = std::max(bytes, passes_.back()->memory_bytes());
   }
   LOCKSTEP_ASSIGN_OR_RETURN(memory_, device_->Allocate(bytes));

@@ -1,4 +1,6 @@
 // The driver itself, its device and its context.
+#include <cstdio>
+
 #include "tests/support/cuda/fake_calls.h"
 
 namespace lockstep::test {
@@ -43,6 +45,24 @@ void FakeDeviceCalls::AddTo(DriverFunctions* functions) {
     return CallAnywhere("cuDeviceGet", [&](FakeDriver&) {
       *device = ordinal;
       return ordinal == 0 ? kSuccess : kErrorInvalidValue;
+    });
+  };
+  functions->DeviceGetName = [](char* name, int size, CUdevice) -> CUresult {
+    return CallAnywhere("cuDeviceGetName", [&](FakeDriver&) {
+      std::snprintf(name, static_cast<size_t>(size), "Fake GPU");
+      return kSuccess;
+    });
+  };
+  functions->DeviceTotalMem = [](size_t* bytes, CUdevice) -> CUresult {
+    return CallAnywhere("cuDeviceTotalMem", [&](FakeDriver& driver) {
+      *bytes = driver.memory_;
+      return kSuccess;
+    });
+  };
+  functions->DeviceGetAttribute = [](int* value, int, CUdevice) -> CUresult {
+    return CallAnywhere("cuDeviceGetAttribute", [&](FakeDriver&) {
+      *value = 9;
+      return kSuccess;
     });
   };
   functions->DevicePrimaryCtxRetain = [](CUcontext* context, CUdevice) -> CUresult {

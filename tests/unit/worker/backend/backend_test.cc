@@ -1,0 +1,99 @@
+// What --device chooses, on machines with a GPU that tests imitate and without.
+#include "worker/backend/backend.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "common/base/exit_code.h"
+#include "tests/support/cuda/fake_gpu.h"
+#include "worker/ops/cpu/ops.h"
+#include "worker/ops/cuda/ops.h"
+
+namespace lockstep::worker {
+namespace {
+
+using Kind = DeviceChoice::Kind;
+
+absl::Status NoDriver() {
+  return absl::FailedPreconditionError("no CUDA driver. Remedy: install one");
+}
+
+TEST_CASE("--device is the CPU, a GPU by number, or whatever there is") {
+  CHECK(ParseDeviceChoice("cpu")->kind == Kind::kCpu);
+  CHECK(ParseDeviceChoice("auto")->kind == Kind::kAuto);
+  CHECK(ParseDeviceChoice("cuda")->kind == Kind::kCuda);
+  CHECK(ParseDeviceChoice("cuda")->ordinal == 0);
+  CHECK(ParseDeviceChoice("cuda:12")->ordinal == 12);
+  for (const char* const wrong : {"", "gpu", "cuda:", "cuda:-1", "cuda:x", "CPU"}) {
+    INFO(wrong);
+    const absl::Status refused = ParseDeviceChoice(wrong).status();
+    CHECK(ExitCodeFor(refused) == ExitCode::kUsage);
+    CHECK(std::string(refused.message()) ==
+          std::string("--device: expected cpu, auto, cuda or cuda:N, got \"") + wrong + "\"");
+  }
+  CHECK_THAT(std::string(ParseDeviceChoice("cuda:0,cuda:1").status().message()),
+             Catch::EndsWith("Remedy: a worker for each GPU"));
+}
+
+TEST_CASE("without a driver auto takes the CPU and says why, and cuda is refused with the remedy") {
+  const Backend chosen = *Backend::Open({.kind = Kind::kAuto}, NoDriver());
+  CHECK(chosen.name() == "cpu");
+  CHECK(chosen.description() == "the CPU: no CUDA driver. Remedy: install one");
+  CHECK(&chosen.ops() == &cpu::Ops());
+  CHECK(chosen.MakeDevice(1)->is_host());
+
+  const absl::Status refused = Backend::Open({.kind = Kind::kCuda}, NoDriver()).status();
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK(refused.message() == "no CUDA driver. Remedy: install one; or --device=cpu");
+}
+
+TEST_CASE("the CPU is taken where it is asked for, GPU or not") {
+  const auto gpu = test::MakeFakeGpu(1);
+  const Backend chosen = *Backend::Open({}, &gpu->driver());
+  CHECK(chosen.name() == "cpu");
+  CHECK(chosen.MakeDevice(2) != chosen.MakeDevice(2));
+}
+
+TEST_CASE("a GPU is opened once, for all that computes on it") {
+  const auto gpu = test::MakeFakeGpu(1);
+  for (const DeviceChoice choice : {DeviceChoice{.kind = Kind::kAuto}, {.kind = Kind::kCuda}}) {
+    const Backend chosen = *Backend::Open(choice, &gpu->driver());
+    CHECK(chosen.name() == "cuda:0");
+    CHECK_THAT(chosen.description(), Catch::StartsWith("cuda:0 (") && Catch::Contains("GiB"));
+    CHECK(&chosen.ops() == &cuda::Ops());
+    CHECK(chosen.MakeDevice(1) == chosen.MakeDevice(2));
+    CHECK_FALSE(chosen.MakeDevice(1)->is_host());
+  }
+}
+
+TEST_CASE("a GPU that is not there is refused with the number of those that are") {
+  const auto gpu = test::MakeFakeGpu(1);
+  const absl::Status refused =
+      Backend::Open({.kind = Kind::kCuda, .ordinal = 7}, &gpu->driver()).status();
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK_THAT(std::string(refused.message()),
+             Catch::StartsWith("--device=cuda:7: this process sees ") &&
+                 Catch::Contains("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST_CASE("whichever call of the driver fails, a GPU is refused or auto takes the CPU") {
+  const auto gpu = test::MakeFakeGpu(1);
+  test::FakeDriver& fake = test::FakeDriver::Current();
+  const int64_t before = fake.calls();
+  REQUIRE(Backend::Open({.kind = Kind::kCuda}, &gpu->driver()).ok());
+  const int64_t calls = fake.calls() - before;
+  int64_t refused = 0;
+  for (int64_t n = 0; n < calls; ++n) {
+    INFO("call " << n);
+    fake.FailCall(n, test::kErrorLaunchFailed);
+    const auto chosen = Backend::Open({.kind = Kind::kCuda}, &gpu->driver());
+    refused += !chosen.ok();
+    if (!chosen.ok()) CHECK_THAT(std::string(chosen.status().message()), Catch::Contains("cu"));
+    fake.FailCall(n, test::kErrorLaunchFailed);
+    CHECK(Backend::Open({.kind = Kind::kAuto}, &gpu->driver()).ok());
+  }
+  CHECK(refused > 0);
+}
+
+}  // namespace
+}  // namespace lockstep::worker
