@@ -1,27 +1,22 @@
-// The device that a suite of tests runs on: the CPU, or the deferred device where the environment
-// variable LOCKSTEP_TEST_DEVICE is "deferred". BUILD files run a suite once on each.
+// The device that a suite of tests runs on: the CPU, or what the environment variable
+// LOCKSTEP_TEST_DEVICE says: "deferred" or "cuda", a GPU over the fake driver. BUILD files run a
+// suite once on each.
 #pragma once
 
-#include <cstdlib>
 #include <memory>
 
-#include "absl/strings/string_view.h"
-#include "tests/support/deferred_device.h"
-#include "worker/device/cpu/cpu_device.h"
+#include "worker/device/device.h"
+#include "worker/ops/op_table.h"
 
 namespace lockstep::test {
 
 inline constexpr char kTestDeviceVariable[] = "LOCKSTEP_TEST_DEVICE";
 
-inline bool IsDeferred() {
-  const char* const kind = std::getenv(kTestDeviceVariable);
-  return kind != nullptr && absl::string_view(kind) == "deferred";
-}
+bool IsDeferred();
+bool IsCuda();
 
-// `threads`: of each op.
-inline std::unique_ptr<worker::Device> MakeTestDevice(int threads) {
-  if (IsDeferred()) return std::make_unique<DeferredDevice>(threads, /*seed=*/1);
-  return std::make_unique<worker::CpuDevice>(threads);
-}
+// `threads`: of each op on the CPU.
+std::shared_ptr<worker::Device> MakeTestDevice(int threads);
+const worker::OpTable& OpsOfTestDevice();
 
 }  // namespace lockstep::test

@@ -1,5 +1,7 @@
 #include "tests/support/cuda/fake_gpu.h"
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "tests/support/cuda/fake_cublas_lt.h"
 #include "tests/support/cuda/fake_cudnn.h"
 #include "worker/device/cuda/driver.h"
@@ -13,13 +15,18 @@ struct FakeGpu {
   std::unique_ptr<worker::cuda::CudaDevice> device;
 };
 
-// Used by the thread of the test.
-std::weak_ptr<FakeDriver> existing_driver;
+// Under which drivers are made and end: there is one at a time.
+absl::Mutex mutex(absl::kConstInit);
+std::weak_ptr<FakeDriver> existing_driver ABSL_GUARDED_BY(mutex);
 
 }  // namespace
 
 std::shared_ptr<worker::cuda::CudaDevice> MakeFakeGpu(uint64_t seed) {
-  auto gpu = std::make_shared<FakeGpu>();
+  absl::MutexLock lock(&mutex);
+  const std::shared_ptr<FakeGpu> gpu(new FakeGpu, [](FakeGpu* unused) {
+    absl::MutexLock deletion(&mutex);
+    delete unused;
+  });
   gpu->fake = existing_driver.lock();
   if (gpu->fake == nullptr) gpu->fake = std::make_shared<FakeDriver>(seed);
   existing_driver = gpu->fake;
@@ -29,7 +36,7 @@ std::shared_ptr<worker::cuda::CudaDevice> MakeFakeGpu(uint64_t seed) {
   gpu->driver = *worker::cuda::Driver::Create(FakeDriver::functions(), 0);
   gpu->device = *worker::cuda::CudaDevice::Create(gpu->driver.get(), 0);
   worker::cuda::CudaDevice* const device = gpu->device.get();
-  return {std::move(gpu), device};
+  return {gpu, device};
 }
 
 }  // namespace lockstep::test

@@ -9,7 +9,8 @@
 
 namespace lockstep::test {
 
-// Keeps its driver. GPUs that exist at a time are of one driver, whose seed is the first one's.
+// Any thread. Keeps its driver. GPUs that exist at a time are of one driver, whose seed is the
+// first one's.
 std::shared_ptr<worker::cuda::CudaDevice> MakeFakeGpu(uint64_t seed);
 
 }  // namespace lockstep::test

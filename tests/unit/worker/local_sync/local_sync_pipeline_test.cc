@@ -48,7 +48,7 @@ struct Opened {
     return numbers;
   }
 
-  const std::unique_ptr<Device> device;
+  const std::shared_ptr<Device> device;
   std::unique_ptr<LocalSyncPipeline> pipeline;
 };
 

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <limits>
 
 #include "tests/reference/differences.h"
-#include "tests/support/cuda/fake_gpu.h"
-#include "worker/ops/cuda/ops.h"
+#include "tests/support/test_device.h"
 
 namespace lockstep::worker {
 namespace {
@@ -37,19 +35,9 @@ void CheckGradient(const Tensor& got, Array& at, const Objective& objective) {
   CHECK(reference::Distance(gradient, wanted) < kTolerance);
 }
 
-bool IsCuda() {
-  const char* const kind = std::getenv(test::kTestDeviceVariable);
-  return kind != nullptr && absl::string_view(kind) == "cuda";
-}
-
-// Whose ops are the CPU's.
-std::shared_ptr<Device> MakeHostDevice(int threads) { return test::MakeTestDevice(threads); }
-
 }  // namespace
 
-TestOps::TestOps(int threads)
-    : TestOps(IsCuda() ? test::MakeFakeGpu(/*seed=*/1) : MakeHostDevice(threads),
-              IsCuda() ? cuda::Ops() : cpu::Ops()) {}
+TestOps::TestOps(int threads) : TestOps(test::MakeTestDevice(threads), test::OpsOfTestDevice()) {}
 
 TestOps::TestOps(std::shared_ptr<Device> device, const OpTable& table)
     : device_(std::move(device)), table_(table) {

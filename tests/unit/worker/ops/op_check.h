@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tests/reference/array.h"
-#include "tests/support/test_device.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/ops/loss.h"
 #include "worker/ops/op_table.h"
@@ -16,7 +15,7 @@
 namespace lockstep::worker {
 
 // Ops of the test's device for this many threads, and a stream of it. The device is that of
-// tests/support/test_device.h, or a GPU over the fake driver where the variable is "cuda".
+// tests/support/test_device.h.
 class TestOps {
  public:
   explicit TestOps(int threads);

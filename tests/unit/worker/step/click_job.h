@@ -22,7 +22,6 @@
 #include "tests/unit/worker/support/ps_cluster.h"
 #include "worker/data/prefetch_to_device/device_prefetcher.h"
 #include "worker/local_sync/local_sync_pipeline.h"
-#include "worker/ops/cpu/ops.h"
 #include "worker/step/step_runner.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
@@ -184,12 +183,12 @@ class ClickJob {
   }
 
   absl::Status TrainReplica(uint32_t worker) {
-    const std::unique_ptr<Device> device = lockstep::test::MakeTestDevice(1);
+    const std::shared_ptr<Device> device = lockstep::test::MakeTestDevice(1);
     auto opened = OpenData(Data(), worker, device.get());
     if (!opened.ok()) return opened.status();
     NotingPipeline pipeline(*std::move(opened), &batches_[worker]);
     const auto towers = TowerGroup::Create(
-        graph_, device.get(), cpu::Ops(),
+        graph_, device.get(), lockstep::test::OpsOfTestDevice(),
         {.batch_per_tower = options_.batch,
          .reducer = {.towers = static_cast<int>(options_.towers),
                      .clipping = ParseOrDie<OptimizerDef>(options_.optimizer).clipping()}});

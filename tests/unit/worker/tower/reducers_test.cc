@@ -35,12 +35,12 @@ struct Step {
   Step(const ReducerOptions& options, const std::vector<Values>& by_tower)
       : graph(GraphOf(kModel)), device(test::MakeTestDevice(1)), staging(device.get()) {
     REQUIRE(graph.variables().size() == 3);
-    const std::unique_ptr<OpContext> context = *cpu::Ops().CreateContext(device.get());
+    const std::unique_ptr<OpContext> context = *test::OpsOfTestDevice().CreateContext(device.get());
     streams = *ReductionStreams::Create(options.ps_device, options.towers, graph, device.get());
     stream = *device->CreateStream({});
     event = *device->CreateEvent();
-    const auto reducer =
-        *MakeReducer(options, graph, device.get(), cpu::Ops(), context.get(), streams.get());
+    const auto reducer = *MakeReducer(options, graph, device.get(), test::OpsOfTestDevice(),
+                                      context.get(), streams.get());
     for (size_t i = 0; i < 3 * by_tower.size(); ++i) staging.AddPlace(2 * sizeof(float));
     REQUIRE(staging.Allocate().ok());
     for (int run = 0; run < 2; ++run) {  // the second finds nothing of the first
@@ -78,7 +78,7 @@ struct Step {
   }
 
   const ModelGraph graph;
-  const std::unique_ptr<Device> device;
+  const std::shared_ptr<Device> device;
   Staging staging;
   std::unique_ptr<ReductionStreams> streams;
   std::unique_ptr<Stream> stream;
@@ -91,7 +91,7 @@ const Values kGradients = {{3, -4}, {0, 12}, {100}};
 
 TEST_CASE("the only tower's gradients need no reducer") {
   const ModelGraph graph = GraphOf(kModel);
-  CHECK(*MakeReducer({}, graph, nullptr, cpu::Ops(), nullptr, nullptr) == nullptr);
+  CHECK(*MakeReducer({}, graph, nullptr, test::OpsOfTestDevice(), nullptr, nullptr) == nullptr);
 }
 
 TEST_CASE("gradients are clipped by value or norm, each by itself, statistics never") {

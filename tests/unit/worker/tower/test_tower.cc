@@ -10,7 +10,7 @@ namespace lockstep::worker {
 TestTower::TestTower(const ModelGraph& graph, const TowerOptions& options, int threads)
     : device_(test::MakeTestDevice(threads)) {
   absl::StatusOr<std::unique_ptr<Tower>> tower =
-      Tower::Create(graph, device_.get(), cpu::Ops(), options);
+      Tower::Create(graph, device_.get(), test::OpsOfTestDevice(), options);
   INFO(tower.status());
   REQUIRE(tower.ok());
   tower_ = *std::move(tower);
@@ -45,7 +45,7 @@ float TestTower::Train(const Batch& batch, const VariableValues& variables,
 TestGroup::TestGroup(const ModelGraph& graph, const TowerGroupOptions& options, int threads)
     : device(test::MakeTestDevice(threads)) {
   absl::StatusOr<std::unique_ptr<TowerGroup>> made =
-      TowerGroup::Create(graph, device.get(), cpu::Ops(), options);
+      TowerGroup::Create(graph, device.get(), test::OpsOfTestDevice(), options);
   INFO(made.status());
   REQUIRE(made.ok());
   REQUIRE((*made)->size() == options.reducer.towers);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tests/support/test_device.h"
-#include "worker/ops/cpu/ops.h"
 #include "worker/tower/tower.h"
 #include "worker/tower/tower_group.h"
 
@@ -26,7 +25,7 @@ class TestTower {
   Tower* operator->() { return tower_.get(); }
 
  private:
-  const std::unique_ptr<Device> device_;
+  const std::shared_ptr<Device> device_;
   std::unique_ptr<Stream> copies_;
   std::unique_ptr<Event> copied_;
   std::unique_ptr<Tower> tower_;
@@ -37,7 +36,7 @@ struct TestGroup {
   TestGroup(const ModelGraph& graph, const TowerGroupOptions& options, int threads = 1);
   TowerGroup* operator->() { return group.get(); }
 
-  std::unique_ptr<Device> device;
+  std::shared_ptr<Device> device;
   std::unique_ptr<TowerGroup> group;
 };
 

@@ -202,9 +202,9 @@ TEST_CASE("towers drop out independently of one another") {
 
 TEST_CASE("a group of no towers is refused, and so is a batch of nothing") {
   const ModelGraph graph = GraphOf(kLeNet);
-  const std::unique_ptr<Device> device = test::MakeTestDevice(1);
+  const std::shared_ptr<Device> device = test::MakeTestDevice(1);
   const auto create = [&](const TowerGroupOptions& options) {
-    return TowerGroup::Create(graph, device.get(), cpu::Ops(), options).status();
+    return TowerGroup::Create(graph, device.get(), test::OpsOfTestDevice(), options).status();
   };
   CHECK(absl::IsInvalidArgument(create({.batch_per_tower = 1, .reducer = {.towers = 0}})));
   CHECK(absl::IsInvalidArgument(create({.reducer = {.towers = 2}})));

@@ -306,9 +306,9 @@ TEST_CASE("a batch of a size that was not planned is refused") {
 
 TEST_CASE("options that make no sense are refused") {
   const ModelGraph graph = GraphOf(kRegression);
-  const std::unique_ptr<Device> device = test::MakeTestDevice(1);
+  const std::shared_ptr<Device> device = test::MakeTestDevice(1);
   const auto create = [&](const TowerOptions& options) {
-    return Tower::Create(graph, device.get(), cpu::Ops(), options).status();
+    return Tower::Create(graph, device.get(), test::OpsOfTestDevice(), options).status();
   };
   CHECK(absl::IsInvalidArgument(create({.batches = {0}})));
   CHECK(absl::IsInvalidArgument(create({.batches = {}})));
