@@ -45,6 +45,7 @@ struct FakeCudnnCalls {
   static void GetLastErrorString(char* text, size_t size) { std::strncpy(text, "why", size); }
 
   static CudnnStatus CreateHandle(CudnnContext** handle) {
+    absl::MutexLock lock(&current_cudnn->mutex_);
     if (current_cudnn->Fails()) return kRefused;
     auto made = std::make_unique<CudnnContext>();
     *handle = made.get();
@@ -52,15 +53,18 @@ struct FakeCudnnCalls {
     return kCudnnSuccess;
   }
   static CudnnStatus DestroyHandle(CudnnContext* handle) {
+    absl::MutexLock lock(&current_cudnn->mutex_);
     return current_cudnn->handles_.erase(handle) == 1 ? kCudnnSuccess : kRefused;
   }
   static CudnnStatus SetStream(CudnnContext* handle, CUstream stream) {
+    absl::MutexLock lock(&current_cudnn->mutex_);
     if (!current_cudnn->handles_.contains(handle) || current_cudnn->Fails()) return kRefused;
     handle->stream = stream;
     return kCudnnSuccess;
   }
 
   static CudnnStatus Create(int type, CudnnDescriptor* handle) {
+    absl::MutexLock lock(&current_cudnn->mutex_);
     if (current_cudnn->Fails()) return kRefused;
     auto made = std::make_shared<Descriptor>();
     made->type = type;
@@ -69,9 +73,11 @@ struct FakeCudnnCalls {
     return kCudnnSuccess;
   }
   static CudnnStatus Destroy(CudnnDescriptor handle) {
+    absl::MutexLock lock(&current_cudnn->mutex_);
     return current_cudnn->descriptors_.erase(handle) == 1 ? kCudnnSuccess : kRefused;
   }
   static CudnnStatus Finalize(CudnnDescriptor handle) {
+    absl::MutexLock lock(&current_cudnn->mutex_);
     const auto own = Find(handle);
     if (own == nullptr || own->is_final || current_cudnn->Fails()) return kRefused;
     if (own->type == kExecutionPlanDescriptor && !own->engine->can_plan) return kRefused;
@@ -81,6 +87,7 @@ struct FakeCudnnCalls {
 
   static CudnnStatus Set(CudnnDescriptor handle, int name, int type, int64_t count,
                          const void* values) {
+    absl::MutexLock lock(&current_cudnn->mutex_);
     const auto own = Find(handle);
     if (own == nullptr || own->is_final || current_cudnn->Fails()) return kRefused;
     switch (type) {
@@ -119,6 +126,7 @@ struct FakeCudnnCalls {
 
   static CudnnStatus Get(CudnnDescriptor handle, int name, int, int64_t room, int64_t* count,
                          void* values) {
+    absl::MutexLock lock(&current_cudnn->mutex_);
     const auto own = Find(handle);
     if (own == nullptr || !own->is_final || current_cudnn->Fails()) return kRefused;
     switch (name) {
@@ -158,6 +166,7 @@ struct FakeCudnnCalls {
 
   static CudnnStatus Execute(CudnnContext* handle, CudnnDescriptor plan_handle,
                              CudnnDescriptor pack_handle) {
+    absl::MutexLock lock(&current_cudnn->mutex_);
     const auto plan = Find(plan_handle);
     const auto pack = Find(pack_handle);
     if (plan == nullptr || !plan->is_final || pack == nullptr || !pack->is_final) return kRefused;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "worker/ops/cuda/cudnn/cudnn_library.h"
 
 namespace lockstep::test {
@@ -50,6 +51,7 @@ class FakeCudnn {
 
   bool Fails() { return calls_++ == failing_call_; }
 
+  mutable absl::Mutex mutex_;  // of calls, which come from any thread
   const std::vector<FakeEngine> engines_;
   const std::vector<FakeEngine> fallback_;
   FakeCudnn* const previous_;
