@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "common/base/annotate.h"
 #include "common/base/check.h"
+#include "common/base/exit_code.h"
 #include "common/model/window.h"
 #include "worker/ops/activation.h"
 #include "worker/ops/add.h"
@@ -186,10 +187,14 @@ absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Sched
       std::ranges::any_of(graph.nodes()[op.node].variables,
                           [&](int variable) { return !graph.variables()[variable].frozen; });
   MadeOp made = Builder(graph, op, options, ops, context).Build();
-  if (!made.ok()) {
-    return Annotate(made.status(), absl::StrCat("layer \"", graph.nodes()[op.node].name, "\""));
+  if (made.ok()) return made;
+  absl::Status failed =
+      Annotate(made.status(), absl::StrCat("layer \"", graph.nodes()[op.node].name, "\""));
+  // The model is not for this device.
+  if (absl::IsUnimplemented(failed)) {
+    failed = WithExitCode(std::move(failed), ExitCode::kBadConfiguration);
   }
-  return made;
+  return failed;
 }
 
 absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int node, int64_t batch,

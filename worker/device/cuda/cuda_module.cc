@@ -1,7 +1,6 @@
 #include "worker/device/cuda/cuda_module.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 
 namespace lockstep::worker::cuda {
 
@@ -11,15 +10,18 @@ absl::StatusOr<std::unique_ptr<CudaModule>> CudaModule::Load(const CudaDevice* d
   CUmodule module = nullptr;
   const Driver& driver = device->driver();
   const CUresult result = driver->ModuleLoadData(&module, image);
-  const absl::Status status =
-      driver.ToStatus(result, absl::StrCat(device->name(), ": cuModuleLoadData"));
   if (result == kErrorNoBinaryForGpu || result == kErrorUnsupportedPtxVersion) {
+    const absl::Status status =
+        driver.ToStatus(result, absl::StrCat(device->name(), ": cuModuleLoadData"));
     return absl::FailedPreconditionError(
         absl::StrCat(status.message(),
                      ". Remedy: a GPU of compute capability 8.0 or later, and a driver for CUDA ",
                      VersionText(ToolkitVersion()), " or later"));
   }
-  LOCKSTEP_RETURN_IF_ERROR(status);
+  if (result != kSuccess) {
+    device->Fail(result, "cuModuleLoadData");
+    return device->status();
+  }
   return std::unique_ptr<CudaModule>(new CudaModule(device, module));
 }
 
@@ -31,12 +33,11 @@ CudaModule::~CudaModule() {
 
 absl::StatusOr<CudaKernel> CudaModule::Find(const char* name) const {
   device_->MakeCurrent();
-  const Driver& driver = device_->driver();
   CudaKernel kernel{.name = name};
-  LOCKSTEP_RETURN_IF_ERROR(
-      driver.ToStatus(driver->ModuleGetFunction(&kernel.function, module_, name),
-                      absl::StrCat(device_->name(), ": cuModuleGetFunction of ", name)));
-  return kernel;
+  const CUresult result = device_->driver()->ModuleGetFunction(&kernel.function, module_, name);
+  if (result == kSuccess) return kernel;
+  device_->Fail(result, absl::StrCat("cuModuleGetFunction of ", name));
+  return device_->status();
 }
 
 }  // namespace lockstep::worker::cuda

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/exit_code.h"
 #include "tests/support/cuda/fake_cublas_lt.h"
 #include "tests/support/cuda/fake_cudnn.h"
 #include "tests/support/cuda/fake_gpu.h"
@@ -288,6 +289,7 @@ TEST_CASE("a model with a layer that a GPU cannot compute is refused with the la
   )pb");
   const absl::Status refused = MakeGroup(graph, device.get(), cuda::Ops()).status();
   CHECK(absl::IsUnimplemented(refused));
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
   CHECK_THAT(std::string(refused.message()),
              Catch::Contains("this device has no op \"synthetic\""));
   CHECK_THAT(std::string(refused.message()), Catch::Contains("release"));
