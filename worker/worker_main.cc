@@ -234,9 +234,10 @@ absl::Status RunWorker(const DaemonContext& daemon) {
   log::Info(absl::StrCat("computes on ", backend.description(), ", with ",
                          CountText(static_cast<uint64_t>(Threads()), "thread")));
   // Most machines have none; who has one wants to know whether it is seen.
-  if (const cuda::CudaReport gpus = cuda::FindCudaDevices(cuda::SharedDriver());
-      !gpus.devices.empty()) {
-    log::Info(cuda::Describe(gpus));
+  if (choice.kind == DeviceChoice::Kind::kCpu) {
+    const cuda::CudaReport gpus = cuda::FindCudaDevices(cuda::SharedDriver());
+    if (!gpus.devices.empty())
+      log::Info(absl::StrCat(cuda::Describe(gpus), "; not used without --device=cuda"));
   }
   Status status;
   MonotonicNotification stop;

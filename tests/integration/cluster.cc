@@ -1,6 +1,7 @@
 #include "tests/integration/cluster.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -162,7 +163,28 @@ void Cluster::Move(Role role, int index) {
 
 void Cluster::StartPs(int index) { ps_[index] = std::make_unique<Process>(Ps(index)); }
 
-void Cluster::StartWorker(int index) { workers_[index] = std::make_unique<Process>(Worker(index)); }
+void Cluster::UseGpu(int worker, int64_t failing_call) {
+  failing_calls_[worker] = failing_call;
+  const std::filesystem::path folder = folder_.Path("cuda");
+  if (!std::filesystem::create_directory(folder)) return;
+  for (const char* const name : {"libcuda.so.1", "libcublasLt.so.12", "libcublasLt.so.13",
+                                 "libcublasLt.so.14", "libcudnn.so.9"}) {
+    std::filesystem::create_symlink(Binary("tests/support/cuda/libfake_cuda.so"), folder / name);
+  }
+}
+
+void Cluster::StartWorker(int index) {
+  std::vector<std::string> worker = Worker(index);
+  std::vector<std::string> environment;
+  if (const auto gpu = failing_calls_.find(index); gpu != failing_calls_.end()) {
+    worker.push_back("--device=cuda");
+    environment = {"LD_LIBRARY_PATH=" + folder_.Path("cuda")};
+    if (gpu->second >= 0) {
+      environment.push_back(absl::StrCat("LOCKSTEP_FAILING_CUDA_CALL=", gpu->second));
+    }
+  }
+  workers_[index] = std::make_unique<Process>(std::move(worker), std::move(environment));
+}
 
 void Cluster::StartChief(const std::vector<std::string>& flags, int index) {
   std::vector<std::string> chief = Chief(job_path_, index);

@@ -76,6 +76,10 @@ class Cluster {
   // The ps that StartAll starts has these faults (tests/support/disk_faults.h), those that StartPs
   // starts have none. Its test needs //tests/support:preloaded_disk_faults.so.
   void SetDiskFaults(int ps, const std::string& faults) { disk_faults_[ps] = faults; }
+  // Workers that are started from now on in this place compute on a GPU that is imitated
+  // (tests/support/cuda/fake_libraries.cc), of whose driver this call fails; -1: none. Its test
+  // needs //tests/support/cuda:libfake_cuda.so.
+  void UseGpu(int worker, int64_t failing_call = -1);
   // In place of one that has ended, or was not started.
   void StartPs(int index);
   void StartWorker(int index);
@@ -109,6 +113,7 @@ class Cluster {
   bool logs_examples_ = false;
   absl::Duration sleep_;                    // of workers, in each step
   std::map<int, std::string> disk_faults_;  // by ps
+  std::map<int, int64_t> failing_calls_;    // by worker that has a GPU
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;
   std::vector<std::unique_ptr<Process>> chiefs_;

@@ -1,0 +1,107 @@
+// Real jobs with a worker on a GPU that is imitated: the same programs as everywhere, over
+// libraries that stand in for CUDA's.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/integration/cluster.h"
+#include "tests/integration/training_run.h"
+#include "tests/support/process.h"
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
+
+constexpr absl::Duration kWhole = absl::Seconds(60);
+// Of the driver: some steps after the start.
+constexpr int64_t kFailingCall = 3000;
+
+TEST_CASE("workers on a CPU and on a GPU train one job as two on CPUs") {
+  const JobText job{.max_steps = 50, .model = kPlainModel};
+  const std::vector<double> wanted = LossesOf(1, 2, job);
+  Cluster cluster(1, 2);
+  cluster.UseGpu(1);
+  JobText saved = job;
+  saved.checkpoint = "folder: '" + cluster.folder().Path("checkpoint") + "'";
+  cluster.StartAll(saved, {"--record_losses"});
+  const std::vector<double> losses = Losses(Finish(cluster));
+  CHECK(LargestRelativeDifference(wanted, losses) < 1e-4);
+  CHECK_THAT(cluster.worker(0).Output(), Contains("computes on the CPU, with "));
+  CHECK_THAT(cluster.worker(1).Output(), Contains("computes on cuda:0 (Fake GPU, "));
+
+  const std::string checkpoint = cluster.folder().Path("checkpoint");
+  const nlohmann::json on_cpu = EvaluateAlone(checkpoint);
+  const std::string file = cluster.folder().Path("on_gpu.json");
+  const Ended on_gpu = RunToEnd({Binary("worker/predict"), "evaluate", "--device=cuda",
+                                 "--checkpoint=" + checkpoint, "--json=" + file},
+                                kWhole, {"LD_LIBRARY_PATH=" + cluster.folder().Path("cuda")});
+  INFO(on_gpu.output);
+  REQUIRE(on_gpu.exit_code == 0);
+  CHECK(nlohmann::json::parse(cluster.folder().Read("on_gpu.json")).at("accuracy") ==
+        on_cpu.at("accuracy"));
+}
+
+TEST_CASE("a GPU that fails ends its worker, and not the job that has a backup") {
+  Cluster cluster(1, 2);
+  cluster.SlowDown(absl::Milliseconds(5));
+  cluster.UseGpu(1, kFailingCall);
+  cluster.StartAll({.max_steps = 200,
+                    .sync = "replicas_to_aggregate: 1 quorum_policy: SHRINK",
+                    .model = kPlainModel},
+                   {"--lease=2"});
+  const auto failed = cluster.worker(1).Wait(kWhole);
+  const auto code = cluster.chief().Wait(kWhole);
+  INFO(cluster.Logs());
+  CHECK(failed == 158);
+  CHECK_THAT(cluster.worker(1).Output(),
+             Contains("\nworker 1: cuda:0: cu") &&
+                 EndsWith("CUDA_ERROR_LAUNCH_FAILED (of the fake driver)\n"));
+  CHECK(code == 0);
+  CHECK(cluster.worker(0).Wait(kWhole) == 0);
+}
+
+TEST_CASE("whichever call of the driver fails, the worker says so and the job goes on") {
+  Cluster cluster(1, 2);
+  cluster.SlowDown(absl::Milliseconds(5));
+  cluster.UseGpu(1, 0);
+  cluster.StartAll({.max_steps = 1'000'000,
+                    .sync = "replicas_to_aggregate: 1 quorum_policy: SHRINK",
+                    .model = kPlainModel},
+                   {"--lease=2"});
+  // What the log says of a GPU is asked for first; the worker does without it.
+  constexpr int64_t kMostOpening = 20;
+  for (int64_t call = 1; call < kFailingCall; call += 1 + call / 2) {
+    INFO("call " << call);
+    cluster.UseGpu(1, call);
+    cluster.StartWorker(1);
+    Process& worker = cluster.worker(1);
+    if (call < kMostOpening && worker.WaitForOutput("joined job", kWhole)) continue;
+    const auto failed = worker.Wait(kWhole);
+    INFO(cluster.Logs());
+    CHECK((failed == 158 || (failed == 78 && call < kMostOpening)));
+    CHECK_THAT(worker.Output(), Contains("\nworker 1: ") && Contains(": CUDA_ERROR"));
+    REQUIRE(cluster.chief().running());
+    REQUIRE(cluster.worker(0).running());
+  }
+}
+
+TEST_CASE("a worker that is started again takes the place of one whose GPU has failed") {
+  Cluster cluster(1, 1);
+  cluster.UseGpu(0, kFailingCall);
+  cluster.StartAll({.max_steps = 60, .model = kPlainModel}, {"--lease=2"});
+  const auto failed = cluster.worker(0).Wait(kWhole);
+  {
+    INFO(cluster.Logs());
+    REQUIRE(failed == 158);
+  }
+  cluster.UseGpu(0);
+  cluster.StartWorker(0);
+  CHECK(Finish(cluster)["steps"] == 60);
+}
+
+}  // namespace
+}  // namespace lockstep::test
