@@ -7,6 +7,7 @@
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "worker/tower/for_each_layer.h"
+#include "worker/tower/staging.h"
 
 namespace lockstep::worker {
 
@@ -27,7 +28,9 @@ absl::StatusOr<std::unique_ptr<ReplicatedTowers>> ReplicatedTowers::Create(
     LOCKSTEP_ASSIGN_OR_RETURN(tower, Tower::Create(graph, device, ops, tower_options));
   }
   towers[0] = Delayed(std::move(towers[0]), options.delay);
-  return std::unique_ptr<ReplicatedTowers>(new ReplicatedTowers(graph, std::move(towers)));
+  std::unique_ptr<ReplicatedTowers> made(new ReplicatedTowers(graph, std::move(towers)));
+  if (!device->is_host()) LOCKSTEP_RETURN_IF_ERROR(made->MakeCopies(graph, device));
+  return made;
 }
 
 ReplicatedTowers::ReplicatedTowers(const ModelGraph& graph,
@@ -36,6 +39,18 @@ ReplicatedTowers::ReplicatedTowers(const ModelGraph& graph,
   for (int variable = static_cast<int>(graph.variables().size()) - 1; variable >= 0; --variable) {
     if (!graph.variables()[variable].frozen) descending_.push_back(variable);
   }
+}
+
+absl::Status ReplicatedTowers::MakeCopies(const ModelGraph& graph, Device* device) {
+  device->MakeCurrent();
+  LOCKSTEP_ASSIGN_OR_RETURN(copies_, device->CreateStream({}));
+  copied_.resize(towers_.size());
+  for (std::vector<std::unique_ptr<Event>>& of_tower : copied_) {
+    for (size_t variable = 0; variable < graph.variables().size(); ++variable) {
+      LOCKSTEP_ASSIGN_OR_RETURN(of_tower.emplace_back(), device->CreateEvent());
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<float> ReplicatedTowers::TrainStep(std::span<const Batch> batches,
@@ -59,13 +74,29 @@ absl::Status ReplicatedTowers::Enqueue(std::span<const Batch> batches,
         towers_[tower]->Train(batches[tower], memory[tower].values, memory[tower].gradients,
                               KeyOfTower(random_key, tower, towers_.size())));
   }
+  if (copies_ != nullptr) EnqueueCopies(memory);
   return absl::OkStatus();
+}
+
+void ReplicatedTowers::EnqueueCopies(std::span<const TowerMemory> memory) {
+  for (const int variable : descending_) {
+    for (size_t tower = 0; tower < towers_.size(); ++tower) {
+      const TowerGradient& gradient = by_tower_[tower][static_cast<size_t>(variable)];
+      gradient.AwaitOn(copies_.get());
+      Staging::CopyToHost(gradient.view, memory[tower].gradients[static_cast<size_t>(variable)],
+                          copies_.get());
+      copies_->Record(copied_[tower][static_cast<size_t>(variable)].get());
+    }
+  }
 }
 
 absl::Status ReplicatedTowers::Announce(const GradientReady& ready) {
   return ForEachLayer(descending_, by_tower_[0], &group_, [&](std::span<const int> variables) {
-    for (const std::span<const TowerGradient> gradients : by_tower_) {
-      LOCKSTEP_RETURN_IF_ERROR(gradients[variables[0]].ready->Wait());
+    for (size_t tower = 0; tower < towers_.size(); ++tower) {
+      // Copies are in the order of the variables: the last one's is the layer's.
+      Event* const complete = copies_ == nullptr ? by_tower_[tower][variables[0]].ready
+                                                 : copied_[tower][variables.back()].get();
+      LOCKSTEP_RETURN_IF_ERROR(complete->Wait());
     }
     ready(variables);
     return absl::OkStatus();

@@ -42,12 +42,18 @@ class ReplicatedTowers final : public TrainingTowers {
  private:
   ReplicatedTowers(const ModelGraph& graph, std::vector<std::unique_ptr<Tower>> towers);
 
+  absl::Status MakeCopies(const ModelGraph& graph, Device* device);
   absl::Status Enqueue(std::span<const Batch> batches, std::span<const TowerMemory> memory,
                        uint64_t random_key);
+  // Of gradients that are on a device.
+  void EnqueueCopies(std::span<const TowerMemory> memory);
   absl::Status Announce(const GradientReady& ready);
 
   std::vector<int> descending_;  // variables that are not frozen, from the last to the first
   const std::vector<std::unique_ptr<Tower>> towers_;
+  std::vector<std::vector<std::unique_ptr<Event>>> copied_;  // by tower, then by variable
+  // Null where towers write to the caller's memory.
+  std::unique_ptr<Stream> copies_;  // beside the backward passes
 
   // Of the step at hand.
   std::vector<std::span<const TowerGradient>> by_tower_;  // then by variable
