@@ -89,6 +89,10 @@ std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
     Task worker = MakeTask(cluster, Role::kWorker, i, plan);
     worker.command.arguments.push_back(
         absl::StrCat("--threads=", std::max(1, plan.cores / workers)));
+    if (const size_t devices = plan.worker_devices.size(); devices > 0) {
+      worker.command.arguments.push_back("--device=" +
+                                         plan.worker_devices[static_cast<size_t>(i) % devices]);
+    }
     AddForWorker("--sleep=", plan.worker_sleeps, i, &worker.command);
     AddForWorker("--stall=", plan.worker_stalls, i, &worker.command);
     if (!plan.timeline_dir.empty()) {

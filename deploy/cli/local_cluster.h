@@ -21,8 +21,9 @@ struct LocalPlan {
   std::string start_flag;    // of chief 0: "--resume", ...; empty: none
   std::string log_level;
   int cores = 1;
-  std::vector<std::string> worker_sleeps;  // --sleep of worker 0, 1, ...; empty: none
-  std::vector<std::string> worker_stalls;  // --stall of them
+  std::vector<std::string> worker_sleeps;   // --sleep of worker 0, 1, ...; empty: none
+  std::vector<std::string> worker_stalls;   // --stall of them
+  std::vector<std::string> worker_devices;  // --device of the workers, in turn; empty: theirs
   std::string timeline_dir;  // worker k's --timeline is worker-k.csv in it; empty: none
 };
 

@@ -12,18 +12,19 @@
 namespace lockstep::deploy {
 
 struct LocalRunOptions {
-  std::string job_path;                    // given to the chief
-  LoadedJob job;                           // what it holds
-  std::string run_dir;                     // claimed (run_folder.h)
-  std::string bin_dir;                     // empty: where this program was built
-  std::string cluster_out;                 // empty: run_dir/cluster.json
-  std::string start_flag;                  // of the chief, such as "--resume"; empty: none
-  bool standby = false;                    // a second chief stands by
-  std::string log_level;                   // of the tasks; empty: theirs
-  std::vector<std::string> worker_sleeps;  // --sleep of worker 0, 1, ...
-  std::vector<std::string> worker_stalls;  // --stall of them
-  std::string timeline_dir;                // made if need be; empty: none
-  bool tls = false;                        // certificates in place of a token
+  std::string job_path;                     // given to the chief
+  LoadedJob job;                            // what it holds
+  std::string run_dir;                      // claimed (run_folder.h)
+  std::string bin_dir;                      // empty: where this program was built
+  std::string cluster_out;                  // empty: run_dir/cluster.json
+  std::string start_flag;                   // of the chief, such as "--resume"; empty: none
+  bool standby = false;                     // a second chief stands by
+  std::string log_level;                    // of the tasks; empty: theirs
+  std::vector<std::string> worker_sleeps;   // --sleep of worker 0, 1, ...
+  std::vector<std::string> worker_stalls;   // --stall of them
+  std::vector<std::string> worker_devices;  // --device of them, in turn; empty: theirs
+  std::string timeline_dir;                 // made if need be; empty: none
+  bool tls = false;                         // certificates in place of a token
 };
 
 struct LocalRunResult {

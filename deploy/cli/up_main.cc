@@ -32,6 +32,8 @@ ABSL_FLAG(std::vector<std::string>, worker_sleeps, {},
           "for trials of stragglers: --sleep of worker 0, 1, ..., such as 0,0,50ms");
 ABSL_FLAG(std::vector<std::string>, worker_stalls, {},
           "for trials of stragglers: --stall of worker 0, 1, ..., such as 0,0,50ms");
+ABSL_FLAG(std::vector<std::string>, worker_devices, {},
+          "--device of the workers, in turn, such as cuda:0,cuda:1 (docs/gpu.md)");
 ABSL_FLAG(bool, standby, false,
           "start a second chief, which takes the place of the first one when that dies");
 ABSL_FLAG(std::string, timeline_dir, "",
@@ -88,6 +90,7 @@ absl::StatusOr<int> Up(Console* console) {
   options.log_level = absl::GetFlag(FLAGS_log_level);
   options.worker_sleeps = absl::GetFlag(FLAGS_worker_sleeps);
   options.worker_stalls = absl::GetFlag(FLAGS_worker_stalls);
+  options.worker_devices = absl::GetFlag(FLAGS_worker_devices);
   options.timeline_dir = absl::GetFlag(FLAGS_timeline_dir);
   options.tls = absl::GetFlag(FLAGS_tls);
   LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));

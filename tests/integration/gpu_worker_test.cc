@@ -45,6 +45,22 @@ TEST_CASE("workers on a CPU and on a GPU train one job as two on CPUs") {
         on_cpu.at("accuracy"));
 }
 
+TEST_CASE("each strategy trains on a GPU as on a CPU") {
+  for (const std::string strategy :
+       {"towers: 2", "towers: 2 strategy { parameter_server { ps_device: GPU } }",
+        "towers: 2 strategy { replicated {} }", "strategy { replicated {} }",
+        "local_sync { max_per_device_batch_size: 5 load: 60 passes: 2 }"}) {
+    INFO(strategy);
+    JobText job{.max_steps = 20, .model = kPlainModel, .more = strategy};
+    if (strategy.starts_with("local_sync")) job.global_batch = 0;
+    const std::vector<double> wanted = LossesOf(1, 2, job);
+    Cluster cluster(1, 2);
+    cluster.UseGpu(1);
+    cluster.StartAll(job, {"--record_losses"});
+    CHECK(LargestRelativeDifference(wanted, Losses(Finish(cluster))) < 1e-4);
+  }
+}
+
 TEST_CASE("a GPU that fails ends its worker, and not the job that has a backup") {
   Cluster cluster(1, 2);
   cluster.SlowDown(absl::Milliseconds(5));
