@@ -143,12 +143,13 @@ TEST_CASE("after Ctrl-C the last word is how to go on, where something was saved
             " --resume\n");
 }
 
-TEST_CASE("trials of slow workers and timelines are flags of the workers that they are for") {
+TEST_CASE(
+    "devices, trials of slow workers and timelines are flags of the workers that they are for") {
   const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
   std::vector<std::string> command = launch.Command();
   const std::string folder = launch.folder().Path("new/timelines");
-  command.insert(command.end(),
-                 {"--timeline_dir=" + folder, "--worker_sleeps=10ms", "--worker_stalls=0,50ms"});
+  command.insert(command.end(), {"--timeline_dir=" + folder, "--worker_sleeps=10ms",
+                                 "--worker_stalls=0,50ms", "--worker_devices=cuda:0,cuda:1"});
   const Ended ended = RunToEnd(command, absl::Seconds(20));
   CHECK(ended.exit_code == 0);
   CHECK(std::filesystem::is_directory(folder));
@@ -159,6 +160,8 @@ TEST_CASE("trials of slow workers and timelines are flags of the workers that th
   for (const char* name : {"worker-0", "worker-1", "worker-2"}) {
     CHECK(count(absl::StrCat(" --timeline=", folder, "/", name, ".csv")) == 1);
   }
+  CHECK(count(" --device=cuda:0 ") == 2);  // in turn
+  CHECK(count(" --device=cuda:1 ") == 1);
   CHECK(count(" --sleep=") == 1);
   CHECK(count(" --stall=") == 2);
   CHECK(count(" --sleep=10ms --stall=0 ") == 1);

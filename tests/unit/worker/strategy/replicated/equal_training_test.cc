@@ -11,6 +11,7 @@
 #include "tests/unit/worker/step/click_job.h"
 #include "tests/unit/worker/strategy/replicated/reductions.h"
 #include "worker/device/cpu/cpu_device.h"
+#include "worker/ops/cpu/ops.h"
 #include "worker/strategy/replicated/reduction_of_job.h"
 #include "worker/strategy/replicated/replicas.h"
 #include "worker/tower/replicated_towers.h"
