@@ -44,6 +44,7 @@ ReplicatedTowers::ReplicatedTowers(const ModelGraph& graph,
 absl::Status ReplicatedTowers::MakeCopies(const ModelGraph& graph, Device* device) {
   device->MakeCurrent();
   LOCKSTEP_ASSIGN_OR_RETURN(copies_, device->CreateStream({}));
+  LOCKSTEP_ASSIGN_OR_RETURN(all_copied_, device->CreateEvent());
   copied_.resize(towers_.size());
   for (std::vector<std::unique_ptr<Event>>& of_tower : copied_) {
     for (size_t variable = 0; variable < graph.variables().size(); ++variable) {
@@ -59,7 +60,7 @@ absl::StatusOr<float> ReplicatedTowers::TrainStep(std::span<const Batch> batches
   LOCKSTEP_CHECK(batches.size() == towers_.size() && memory.size() == towers_.size());
   absl::Status status = Enqueue(batches, memory, random_key);
   if (status.ok()) status = Announce(ready);
-  for (const std::unique_ptr<Tower>& tower : towers_) status.Update(tower->Finish());
+  status.Update(Finish());
   if (!status.ok()) return status;
   float sum = towers_[0]->loss();
   for (size_t tower = 1; tower < towers_.size(); ++tower) sum += towers_[tower]->loss();
@@ -101,6 +102,15 @@ absl::Status ReplicatedTowers::Announce(const GradientReady& ready) {
     ready(variables);
     return absl::OkStatus();
   });
+}
+
+absl::Status ReplicatedTowers::Finish() {
+  absl::Status status;
+  for (const std::unique_ptr<Tower>& tower : towers_) status.Update(tower->Finish());
+  if (copies_ == nullptr) return status;
+  copies_->Record(all_copied_.get());
+  status.Update(all_copied_->Wait());
+  return status;
 }
 
 }  // namespace lockstep::worker

@@ -48,11 +48,14 @@ class ReplicatedTowers final : public TrainingTowers {
   // Of gradients that are on a device.
   void EnqueueCopies(std::span<const TowerMemory> memory);
   absl::Status Announce(const GradientReady& ready);
+  // Waits until nothing uses the caller's memory, also after an error.
+  absl::Status Finish();
 
   std::vector<int> descending_;  // variables that are not frozen, from the last to the first
   const std::vector<std::unique_ptr<Tower>> towers_;
   std::vector<std::vector<std::unique_ptr<Event>>> copied_;  // by tower, then by variable
   // Null where towers write to the caller's memory.
+  std::unique_ptr<Event> all_copied_;
   std::unique_ptr<Stream> copies_;  // beside the backward passes
 
   // Of the step at hand.
