@@ -2,8 +2,8 @@
 // kRowThreads threads per block. All threads of the block call these functions.
 #pragma once
 
+#include "worker/ops/cuda/block_threads.cuh"
 #include "worker/ops/cuda/kernel.cuh"
-#include "worker/ops/cuda/row_threads.cuh"
 
 namespace lockstep::worker::cuda {
 

@@ -1,8 +1,8 @@
 #include <cmath>
 
+#include "worker/ops/cuda/block_threads.cuh"
 #include "worker/ops/cuda/column_loop.cuh"
 #include "worker/ops/cuda/embedding.cuh"
-#include "worker/ops/cuda/row_threads.cuh"
 
 using lockstep::worker::cuda::ForEachElement;
 using lockstep::worker::cuda::ForEachInColumns;

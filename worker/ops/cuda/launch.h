@@ -6,11 +6,10 @@
 
 #include "worker/device/cuda/cuda_module.h"
 #include "worker/device/cuda/cuda_stream.h"
-#include "worker/ops/cuda/row_threads.cuh"
+#include "worker/ops/cuda/block_threads.cuh"
 
 namespace lockstep::worker::cuda {
 
-inline constexpr unsigned int kThreadsPerBlock = 256;
 // Enough for any GPU; each thread then has several elements.
 inline constexpr int64_t kMostBlocks = 1 << 16;
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tests/unit/worker/ops/cuda/kernel_check.h"
-#include "worker/ops/cuda/row_threads.cuh"
+#include "worker/ops/cuda/block_threads.cuh"
 
 namespace lockstep::worker::cuda {
 namespace {

@@ -10,7 +10,7 @@
 #include "common/base/philox.h"
 #include "common/base/philox_key.h"
 #include "tests/unit/worker/ops/cuda/kernel_check.h"
-#include "worker/ops/cuda/row_threads.cuh"
+#include "worker/ops/cuda/block_threads.cuh"
 
 namespace lockstep::worker::cuda {
 namespace {

@@ -1,0 +1,12 @@
+// How kernels are launched.
+#pragma once
+
+namespace lockstep::worker::cuda {
+
+// Of kernels whose threads have an element each.
+inline constexpr unsigned int kThreadsPerBlock = 256;
+
+// Of kernels whose blocks have a row each. A power of two: block_sum.cuh halves it.
+inline constexpr unsigned int kRowThreads = 64;
+
+}  // namespace lockstep::worker::cuda
