@@ -34,6 +34,12 @@ absl::Status Say(const std::string& text) {
   return FlushOutput();
 }
 
+// Of a chief that answers nothing any more: somebody else has stopped the job, or it is done.
+absl::StatusOr<int> SayEnded() {
+  LOCKSTEP_RETURN_IF_ERROR(Say("the job has ended already, and its chief exits\n"));
+  return 0;
+}
+
 absl::StatusOr<int> Stop() {
   const std::string address = absl::GetFlag(FLAGS_address);
   if (auto parsed = ParseAddress(address); !parsed.ok()) {
@@ -43,14 +49,12 @@ absl::StatusOr<int> Stop() {
                             LoadToolCredentials(address, security::CallerRole::kOperator));
   while (true) {
     const auto status = FetchStatus(address, kStatusTimeout, credentials.get());
+    if (absl::IsCancelled(status.status())) return SayEnded();
     if (!status.ok()) return NoChiefError(status.status());
     LOCKSTEP_RETURN_IF_ERROR(CheckIsChief(address, *status));
     const absl::StatusOr<StopReply> reply = StopJob(address, credentials.get());
     if (absl::IsDeadlineExceeded(reply.status())) continue;
-    if (absl::IsCancelled(reply.status())) {
-      LOCKSTEP_RETURN_IF_ERROR(Say("the job has ended already, and its chief exits\n"));
-      return 0;
-    }
+    if (absl::IsCancelled(reply.status())) return SayEnded();
     if (!reply.ok()) return StopError(reply.status());
     if (const std::string warning = StopWarning(*reply); !warning.empty()) {
       std::fputs(absl::StrCat("warning: ", warning, "\n").c_str(), stderr);
