@@ -49,10 +49,14 @@ TEST_CASE("rows are added up in their order, and one that is not held is NaN") {
                static_cast<const int32_t*>(positions.data()), count, kOutputs, dim);
         int64_t wrong = 0;
         for (int64_t i = 0; i < kOutputs * dim; ++i) {
+          if (i / dim == 3) {
+            wrong += !std::isnan(y[i]);
+            continue;
+          }
           const int32_t* const of = &positions[i / dim * count];
           float sum = table[of[0] * dim + i % dim];
           for (int64_t k = 1; k < count; ++k) sum += table[of[k] * dim + i % dim];
-          wrong += i / dim == 3 ? !std::isnan(y[i]) : y[i] != sum;
+          wrong += y[i] != sum;
         }
         CHECK(wrong == 0);
         CHECK(y.IsIntact());
