@@ -49,7 +49,7 @@ LOCKSTEP_KERNEL void lockstep_batch_norm(float* y, const float* x, const float* 
                                          const float* variance, const float* gamma,
                                          const float* beta, float epsilon, bool relu, int64_t rows,
                                          int64_t channels) {
-  ForEachInColumns(rows, channels, [=](int64_t i, int64_t c) {
+  ForEachInColumns(rows, channels, [=](int64_t i, int64_t, int64_t c) {
     const float factor = gamma[c] * InverseDeviation(variance[c], epsilon);
     const float value = (x[i] - mean[c]) * factor + beta[c];
     y[i] = relu ? Relu(value) : value;
@@ -76,7 +76,7 @@ LOCKSTEP_KERNEL void lockstep_batch_norm_gradient(float* to, const float* x, con
                                                   const float* beta_gradient, float epsilon,
                                                   bool relu, int64_t rows, int64_t channels) {
   const float n = static_cast<float>(rows);
-  ForEachInColumns(rows, channels, [=](int64_t i, int64_t c) {
+  ForEachInColumns(rows, channels, [=](int64_t i, int64_t, int64_t c) {
     const float inverse = InverseDeviation(variance[c], epsilon);
     const float normal = (x[i] - mean[c]) * inverse;
     const float of_moments = (beta_gradient[c] + normal * gamma_gradient[c]) / n;
@@ -89,7 +89,7 @@ LOCKSTEP_KERNEL void lockstep_frozen_batch_norm_gradient(float* to, const float*
                                                          const float* variance, const float* gamma,
                                                          float epsilon, bool relu, int64_t rows,
                                                          int64_t channels) {
-  ForEachInColumns(rows, channels, [=](int64_t i, int64_t c) {
+  ForEachInColumns(rows, channels, [=](int64_t i, int64_t, int64_t c) {
     const float factor = gamma[c] * InverseDeviation(variance[c], epsilon);
     to[i] = BeforeRelu(y[i], gradient[i], relu) * factor;
   });

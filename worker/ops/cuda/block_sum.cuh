@@ -21,6 +21,13 @@ LOCKSTEP_DEVICE inline double BlockSum(double own) {
   return sums[0];
 }
 
+// The sum of values[0] to values[n - 1], likewise.
+LOCKSTEP_DEVICE inline double BlockSumOf(const double* values, int64_t n) {
+  double own = 0;
+  for (int64_t i = threadIdx.x; i < n; i += kRowThreads) own += values[i];
+  return BlockSum(own);
+}
+
 struct Largest {
   float value;
   int64_t index;

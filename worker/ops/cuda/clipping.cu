@@ -9,8 +9,8 @@ using lockstep::ClippedValue;
 using lockstep::GlobalNormScale;
 using lockstep::NormDivisor;
 using lockstep::worker::cuda::BlockSum;
+using lockstep::worker::cuda::BlockSumOf;
 using lockstep::worker::cuda::ForEachElement;
-using lockstep::worker::cuda::kRowThreads;
 
 LOCKSTEP_KERNEL void lockstep_clip_value(float* x, float limit, int64_t n) {
   ForEachElement(n, [=](int64_t i) { x[i] = ClippedValue(x[i], -limit, limit); });
@@ -27,10 +27,8 @@ LOCKSTEP_KERNEL void lockstep_square_parts(double* parts, const float* x, int64_
 }
 
 LOCKSTEP_KERNEL void lockstep_sum_parts(double* sum, const double* parts, int64_t count) {
-  double own = 0;
-  for (int64_t i = threadIdx.x; i < count; i += kRowThreads) own += parts[i];
-  own = BlockSum(own);
-  if (threadIdx.x == 0) *sum = own;
+  const double total = BlockSumOf(parts, count);
+  if (threadIdx.x == 0) *sum = total;
 }
 
 LOCKSTEP_KERNEL void lockstep_norm_divisor(float* divisor, const double* sum, float limit) {

@@ -6,7 +6,7 @@
 
 namespace lockstep::worker::cuda {
 
-// Calls body(i, column) for this thread's elements i, whatever the number of blocks and threads.
+// Calls body(i, row, column) for this thread's elements i, whatever the number of blocks and threads.
 // Neighbouring threads have neighbouring elements. A thread divides once, not for each element.
 template <typename Body>
 LOCKSTEP_DEVICE inline void ForEachInColumns(int64_t rows, int64_t columns, const Body& body) {
@@ -20,7 +20,7 @@ LOCKSTEP_DEVICE inline void ForEachInColumns(int64_t rows, int64_t columns, cons
   for (int64_t column = thread - first_row * width; column < columns; column += width) {
     LOCKSTEP_NO_UNROLL
     for (int64_t row = first_row; row < rows; row += rows_at_a_time) {
-      body(row * columns + column, column);
+      body(row * columns + column, row, column);
     }
   }
 }

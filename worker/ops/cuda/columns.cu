@@ -1,23 +1,20 @@
+#include "worker/ops/cuda/column_loop.cuh"
 #include "worker/ops/cuda/columns.cuh"
-#include "worker/ops/cuda/element_loop.cuh"
 
-using lockstep::worker::cuda::ForEachElement;
+using lockstep::worker::cuda::ForEachInColumns;
 
 LOCKSTEP_KERNEL void lockstep_copy_columns(float* to, int64_t to_width, int64_t to_first,
                                            const float* from, int64_t from_width,
                                            int64_t from_first, int64_t width, int64_t rows) {
-  ForEachElement(rows * width, [=](int64_t i) {
-    const int64_t row = i / width;
-    const int64_t column = i - row * width;
+  ForEachInColumns(rows, width, [=](int64_t, int64_t row, int64_t column) {
     to[row * to_width + to_first + column] = from[row * from_width + from_first + column];
   });
 }
 
 LOCKSTEP_KERNEL void lockstep_columns_gradient(float* to, const float* gradient, int64_t channels,
                                                int64_t first, int64_t count, int64_t rows) {
-  ForEachElement(rows * channels, [=](int64_t i) {
-    const int64_t row = i / channels;
-    const int64_t column = i - row * channels - first;
+  ForEachInColumns(rows, channels, [=](int64_t i, int64_t row, int64_t channel) {
+    const int64_t column = channel - first;
     to[i] = column >= 0 && column < count ? gradient[row * count + column] : 0.0f;
   });
 }

@@ -56,8 +56,8 @@ LOCKSTEP_KERNEL void lockstep_find_rows(int32_t* positions, const float* indices
 
 LOCKSTEP_KERNEL void lockstep_embedding(float* y, const float* table, const int32_t* positions,
                                         int64_t count, int64_t outputs, int64_t dim) {
-  ForEachInColumns(outputs, dim, [=](int64_t i, int64_t column) {
-    const int64_t first = (i - column) / dim * count;
+  ForEachInColumns(outputs, dim, [=](int64_t i, int64_t output, int64_t column) {
+    const int64_t first = output * count;
     float sum = 0;
     for (int64_t k = 0; k < count; ++k) {
       const int64_t position = positions[first + k];

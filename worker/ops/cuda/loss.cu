@@ -14,6 +14,7 @@ using lockstep::worker::SoftmaxLoss;
 using lockstep::worker::SoftmaxTerm;
 using lockstep::worker::cuda::BlockLargest;
 using lockstep::worker::cuda::BlockSum;
+using lockstep::worker::cuda::BlockSumOf;
 using lockstep::worker::cuda::ForEachElement;
 using lockstep::worker::cuda::kRowThreads;
 using lockstep::worker::cuda::LargerOf;
@@ -108,14 +109,8 @@ LOCKSTEP_KERNEL void lockstep_sigmoid_cross_entropy(float* gradient, double* los
 
 LOCKSTEP_KERNEL void lockstep_sum_losses(float* mean, double* sums, const double* losses,
                                          const double* correct, double divisor, int64_t rows) {
-  double loss = 0;
-  double right = 0;
-  for (int64_t row = threadIdx.x; row < rows; row += kRowThreads) {
-    loss += losses[row];
-    if (correct != nullptr) right += correct[row];
-  }
-  loss = BlockSum(loss) / divisor;
-  right = BlockSum(right);
+  const double loss = BlockSumOf(losses, rows) / divisor;
+  const double right = correct == nullptr ? 0 : BlockSumOf(correct, rows);
   if (threadIdx.x != 0) return;
   if (mean != nullptr) *mean = static_cast<float>(loss);
   if (sums == nullptr) return;

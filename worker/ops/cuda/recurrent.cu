@@ -47,8 +47,9 @@ LOCKSTEP_DEVICE int64_t FirstGate(int64_t i, int64_t unit, int64_t num_gates) {
 
 LOCKSTEP_KERNEL void lockstep_add_rows(float* to, const float* from, int64_t stride, int64_t rows,
                                        int64_t width) {
-  ForEachInColumns(rows, width,
-                   [=](int64_t i, int64_t column) { to[i] += from[i / width * stride + column]; });
+  ForEachInColumns(rows, width, [=](int64_t i, int64_t row, int64_t column) {
+    to[i] += from[row * stride + column];
+  });
 }
 
 LOCKSTEP_KERNEL void lockstep_lstm(float* gates, const float* state, const float* before,
