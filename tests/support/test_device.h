@@ -1,8 +1,9 @@
 // The device that a suite of tests runs on: the CPU, or what the environment variable
-// LOCKSTEP_TEST_DEVICE says: "deferred" or "cuda", a GPU over the fake driver. BUILD files run a
-// suite once on each.
+// kTestDeviceVariable says: "deferred", "cuda" (a GPU over the fake driver) or "gpu" (this
+// machine's first). device_tests of device_tests.bzl runs a suite once on each.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "worker/device/device.h"
@@ -12,11 +13,8 @@ namespace lockstep::test {
 
 inline constexpr char kTestDeviceVariable[] = "LOCKSTEP_TEST_DEVICE";
 
-bool IsDeferred();
-bool IsCuda();
-
-// `threads`: of each op on the CPU.
-std::shared_ptr<worker::Device> MakeTestDevice(int threads);
+// `threads`: of each op on the CPU. `seed`: of the order of work that is deferred.
+std::shared_ptr<worker::Device> MakeTestDevice(int threads, uint64_t seed = 1);
 const worker::OpTable& OpsOfTestDevice();
 
 }  // namespace lockstep::test

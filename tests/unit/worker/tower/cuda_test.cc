@@ -8,11 +8,8 @@
 #include "tests/support/cuda/fake_cublas_lt.h"
 #include "tests/support/cuda/fake_cudnn.h"
 #include "tests/support/cuda/fake_gpu.h"
-#include "tests/unit/worker/tower/models.h"
-#include "worker/device/cpu/cpu_device.h"
-#include "worker/ops/cpu/ops.h"
+#include "tests/unit/worker/tower/group_training.h"
 #include "worker/ops/cuda/ops.h"
-#include "worker/tower/tower_group.h"
 
 namespace lockstep::worker {
 namespace {
@@ -21,140 +18,9 @@ using cuda::CudaDevice;
 using test::FakeDriver;
 
 constexpr uint64_t kSeeds = 150;  // for each model
-constexpr int64_t kBatch = 4;
-constexpr int kVariants = 2;  // of the data: what a step leaves behind differs from the next one's
-
-// The kinds of op that the models of models.h lack.
-constexpr char kDense[] = R"pb(
-  name: "dense"
-  input_shape: [ 6 ]
-  layers {
-    name: "left"
-    dense { units: 5 }
-  }
-  layers {
-    name: "left_relu"
-    relu {}
-  }
-  layers {
-    name: "right"
-    inputs: "input"
-    dense { units: 5 no_bias: true }
-  }
-  layers {
-    name: "right_tanh"
-    tanh {}
-  }
-  layers {
-    name: "sum"
-    inputs: [ "left_relu", "right_tanh" ]
-    add {}
-  }
-  layers {
-    name: "drop"
-    dropout { rate: 0.25 }
-  }
-  layers {
-    name: "both"
-    inputs: [ "drop", "right_tanh" ]
-    concatenate {}
-  }
-  layers {
-    name: "hidden"
-    dense { units: 7 }
-  }
-  layers {
-    name: "gate"
-    sigmoid {}
-  }
-  layers {
-    name: "scores"
-    dense { units: 3 }
-  }
-  layers {
-    name: "loss"
-    softmax_cross_entropy {}
-  }
-)pb";
-
-const std::vector<const char*>& Models() {
-  static const std::vector<const char*> models = {kDense,       kLeNet,     kResidual, kRegression,
-                                                  kWideAndDeep, kSequences, kStates};
-  return models;
-}
-
-// Reductions and clippings of every kind, in turn.
-ReducerOptions OptionsOf(int towers, size_t kind) {
-  ReducerOptions options{.towers = towers};
-  if (kind % 2 == 0) options.batch_norm_updates = JobDef::EVERY_TOWER;
-  if (kind % 4 == 1) options.clipping.set_value(0.01f);
-  if (kind % 4 == 2) options.clipping.set_norm(0.02f);
-  if (kind % 4 == 3) options.clipping.set_global_norm(0.05f);
-  return options;
-}
-
-absl::StatusOr<std::unique_ptr<TowerGroup>> MakeGroup(const ModelGraph& graph, Device* device,
-                                                      const OpTable& ops,
-                                                      const ReducerOptions& reducer = {}) {
-  return TowerGroup::Create(graph, device, ops, {.batch_per_tower = kBatch, .reducer = reducer});
-}
-
-// The gradients, the loss last.
-absl::StatusOr<std::vector<Tensor>> Train(TowerGroup* group, const ModelGraph& graph, int towers,
-                                          int variant) {
-  std::vector<Batch> batches;
-  for (int t = 0; t < towers; ++t) {
-    batches.push_back(BatchOf(graph, kBatch, (variant * towers + t) * kBatch));
-  }
-  Operands operands(graph);
-  const absl::StatusOr<float> loss = group->Train(
-      batches, {operands.variable_views}, operands.gradient_views, 7, [](std::span<const int>) {});
-  if (!loss.ok()) return loss.status();
-  return std::move(operands.gradients);
-}
-
-bool AreSame(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  for (size_t v = 0; v < a.size(); ++v) {
-    if (!SameBits(a[v], b[v])) return false;
-  }
-  return true;
-}
-
 // Of cuBLASLt and cuDNN.
 int64_t LiveObjects() {
   return test::LiveCublasLtObjects() + static_cast<int64_t>(test::FakeCudnn::Current().live());
-}
-
-// By the largest magnitude of each tensor.
-bool AreClose(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  for (size_t v = 0; v < a.size(); ++v) {
-    float largest = 0;
-    for (const float value : b[v].as<float>()) largest = std::max(largest, std::abs(value));
-    for (size_t i = 0; i < b[v].as<float>().size(); ++i) {
-      if (!(std::abs(a[v].as<float>()[i] - b[v].as<float>()[i]) <= 1e-5f * largest)) return false;
-    }
-  }
-  return true;
-}
-
-TEST_CASE("a GPU trains to the CPU's gradients") {
-  for (const char* const model : Models()) {
-    const ModelGraph graph = GraphOf(model);
-    for (const int towers : {1, 2}) {
-      for (const size_t kind : {0, 2, 3}) {  // not by value, of which rounding is not a small part
-        INFO(model << ", towers " << towers << ", reduction " << kind);
-        const ReducerOptions options = OptionsOf(towers, kind);
-        CpuDevice cpu(1);
-        const auto device = test::MakeFakeGpu(1);
-        const auto group = *MakeGroup(graph, device.get(), cuda::Ops(), options);
-        const auto on_cpu = *MakeGroup(graph, &cpu, cpu::Ops(), options);
-        for (int variant = 0; variant < kVariants; ++variant) {
-          CHECK(AreClose(*Train(group.get(), graph, towers, variant),
-                         *Train(on_cpu.get(), graph, towers, variant)));
-        }
-      }
-    }
-  }
 }
 
 TEST_CASE("a GPU trains to the same bits in any order of its work") {

@@ -1,10 +1,10 @@
-// Ops on gradients on a GPU over the fake driver: what the CPU's give.
+// Ops on gradients on a GPU: what the CPU's give.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "tests/support/cuda/fake_gpu.h"
+#include "tests/support/test_device.h"
 #include "tests/unit/worker/ops/op_check.h"
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/ops/cuda/moving_average.cuh"
@@ -67,7 +67,7 @@ Vectors OnCpu(const Options& options, const Operands& operands) {
 }
 template <typename Options>
 absl::StatusOr<Vectors> OnGpu(const Options& options, const Operands& operands) {
-  TestOps gpu(test::MakeFakeGpu(1), Ops());
+  TestOps gpu(test::MakeTestDevice(/*threads=*/1), Ops());
   return RunOn(gpu, options, operands);
 }
 

@@ -1,11 +1,11 @@
-// Ops of a GPU over the fake driver: the bits of the CPU where both compute the same, and what
+// Ops of a GPU: the bits of the CPU where both compute the same, and what
 // fails.
 #include "worker/ops/cuda/ops.h"
 
 #include <catch2/catch.hpp>
 
 #include "tests/reference/layers.h"
-#include "tests/support/cuda/fake_gpu.h"
+#include "tests/support/test_device.h"
 #include "tests/unit/worker/ops/op_check.h"
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/ops/activation.h"
@@ -47,7 +47,7 @@ void CheckBitsOfCpu(const Options& options, const Array& x,
   TestOps cpu(std::make_shared<CpuDevice>(2));
   const Results wanted = ResultsOf(cpu, options, x, output_dims);
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    TestOps gpu(test::MakeFakeGpu(seed), Ops());
+    TestOps gpu(test::MakeTestDevice(/*threads=*/1, seed), Ops());
     CHECK(ResultsOf(gpu, options, x, output_dims) == wanted);
   }
 }
@@ -67,13 +67,13 @@ TEST_CASE("relu and columns have the CPU's bits") {
 }
 
 TEST_CASE("an op that a GPU does not have is named") {
-  TestOps gpu(test::MakeFakeGpu(1), Ops());
+  TestOps gpu(test::MakeTestDevice(/*threads=*/1), Ops());
   CHECK(gpu.Make(SyntheticOptions{}).status() ==
         absl::UnimplementedError("this device has no op \"synthetic\""));
 }
 
 TEST_CASE("a pool of more elements than its kernels count is refused") {
-  TestOps gpu(test::MakeFakeGpu(1), Ops());
+  TestOps gpu(test::MakeTestDevice(/*threads=*/1), Ops());
   PoolOptions options;
   options.batch = 1 << 15;
   options.input = {256, 256, 1};

@@ -1,0 +1,105 @@
+#include "tests/unit/worker/tower/group_training.h"
+
+#include <utility>
+
+namespace lockstep::worker {
+namespace {
+
+constexpr int64_t kBatch = 4;
+
+}  // namespace
+
+const char kDense[] = R"pb(
+  name: "dense"
+  input_shape: [ 6 ]
+  layers {
+    name: "left"
+    dense { units: 5 }
+  }
+  layers {
+    name: "left_relu"
+    relu {}
+  }
+  layers {
+    name: "right"
+    inputs: "input"
+    dense { units: 5 no_bias: true }
+  }
+  layers {
+    name: "right_tanh"
+    tanh {}
+  }
+  layers {
+    name: "sum"
+    inputs: [ "left_relu", "right_tanh" ]
+    add {}
+  }
+  layers {
+    name: "drop"
+    dropout { rate: 0.25 }
+  }
+  layers {
+    name: "both"
+    inputs: [ "drop", "right_tanh" ]
+    concatenate {}
+  }
+  layers {
+    name: "hidden"
+    dense { units: 7 }
+  }
+  layers {
+    name: "gate"
+    sigmoid {}
+  }
+  layers {
+    name: "scores"
+    dense { units: 3 }
+  }
+  layers {
+    name: "loss"
+    softmax_cross_entropy {}
+  }
+)pb";
+
+const std::vector<const char*>& Models() {
+  static const std::vector<const char*> models = {kDense,       kLeNet,     kResidual, kRegression,
+                                                  kWideAndDeep, kSequences, kStates};
+  return models;
+}
+
+ReducerOptions OptionsOf(int towers, size_t kind) {
+  ReducerOptions options{.towers = towers};
+  if (kind % 2 == 0) options.batch_norm_updates = JobDef::EVERY_TOWER;
+  if (kind % 4 == 1) options.clipping.set_value(0.01f);
+  if (kind % 4 == 2) options.clipping.set_norm(0.02f);
+  if (kind % 4 == 3) options.clipping.set_global_norm(0.05f);
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<TowerGroup>> MakeGroup(const ModelGraph& graph, Device* device,
+                                                      const OpTable& ops,
+                                                      const ReducerOptions& reducer) {
+  return TowerGroup::Create(graph, device, ops, {.batch_per_tower = kBatch, .reducer = reducer});
+}
+
+absl::StatusOr<std::vector<Tensor>> Train(TowerGroup* group, const ModelGraph& graph, int towers,
+                                          int variant) {
+  std::vector<Batch> batches;
+  for (int t = 0; t < towers; ++t) {
+    batches.push_back(BatchOf(graph, kBatch, (variant * towers + t) * kBatch));
+  }
+  Operands operands(graph);
+  const absl::StatusOr<float> loss = group->Train(
+      batches, {operands.variable_views}, operands.gradient_views, 7, [](std::span<const int>) {});
+  if (!loss.ok()) return loss.status();
+  return std::move(operands.gradients);
+}
+
+bool AreSame(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  for (size_t v = 0; v < a.size(); ++v) {
+    if (!SameBits(a[v], b[v])) return false;
+  }
+  return true;
+}
+
+}  // namespace lockstep::worker

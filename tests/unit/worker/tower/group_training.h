@@ -1,0 +1,34 @@
+// Steps of a TowerGroup on small models with every kind of op, on any device.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tests/unit/worker/tower/models.h"
+#include "worker/tower/tower_group.h"
+
+namespace lockstep::worker {
+
+inline constexpr int kVariants = 2;  // of the data: a step leaves behind what the next one has not
+
+// The kinds of op that the models of models.h lack.
+extern const char kDense[];
+
+// That, and those of models.h.
+const std::vector<const char*>& Models();
+
+// Reductions and clippings of every kind, in turn.
+ReducerOptions OptionsOf(int towers, size_t kind);
+
+absl::StatusOr<std::unique_ptr<TowerGroup>> MakeGroup(const ModelGraph& graph, Device* device,
+                                                      const OpTable& ops,
+                                                      const ReducerOptions& reducer = {});
+
+// The gradients of one step.
+absl::StatusOr<std::vector<Tensor>> Train(TowerGroup* group, const ModelGraph& graph, int towers,
+                                          int variant);
+
+// All tensors, equal to the last bit.
+bool AreSame(const std::vector<Tensor>& a, const std::vector<Tensor>& b);
+
+}  // namespace lockstep::worker
