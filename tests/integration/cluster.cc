@@ -1,6 +1,7 @@
 #include "tests/integration/cluster.h"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -26,6 +27,12 @@ constexpr char kModel[] = R"(
   layers { name: "scores" dense { units: 10 } }
   layers { name: "loss" softmax_cross_entropy {} }
 )";
+
+// What device_tests says of a test's device.
+bool IsOnGpu() {
+  const char* const device = std::getenv("LOCKSTEP_TEST_DEVICE");
+  return device != nullptr && std::string(device) == "gpu";
+}
 
 }  // namespace
 
@@ -128,6 +135,11 @@ std::vector<std::string> Cluster::Chief(const std::string& job_path, int index) 
 
 void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief_flags,
                        int workers) {
+  StartJob(WriteJob(job), chief_flags, workers);
+}
+
+void Cluster::StartJob(const std::string& job_path, const std::vector<std::string>& chief_flags,
+                       int workers) {
   ps_.clear();
   workers_.clear();
   for (int i = 0; i < static_cast<int>(spec_.ps.size()); ++i) {
@@ -141,7 +153,7 @@ void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief
   workers_.resize(spec_.workers.size());
   if (workers < 0) workers = static_cast<int>(spec_.workers.size());
   for (int i = 0; i < workers; ++i) StartWorker(i);
-  job_path_ = WriteJob(job);
+  job_path_ = job_path;
   StartChief(chief_flags);
 }
 
@@ -163,8 +175,14 @@ void Cluster::Move(Role role, int index) {
 
 void Cluster::StartPs(int index) { ps_[index] = std::make_unique<Process>(Ps(index)); }
 
+std::vector<std::string> Cluster::GpuEnvironment() const {
+  if (IsOnGpu()) return {};
+  return {"LD_LIBRARY_PATH=" + folder_.Path("cuda")};
+}
+
 void Cluster::UseGpu(int worker, int64_t failing_call) {
   failing_calls_[worker] = failing_call;
+  if (IsOnGpu()) return;
   const std::filesystem::path folder = folder_.Path("cuda");
   if (!std::filesystem::create_directory(folder)) return;
   for (const char* const name : {"libcuda.so.1", "libcublasLt.so.12", "libcublasLt.so.13",
@@ -178,7 +196,7 @@ void Cluster::StartWorker(int index) {
   std::vector<std::string> environment;
   if (const auto gpu = failing_calls_.find(index); gpu != failing_calls_.end()) {
     worker.push_back("--device=cuda");
-    environment = {"LD_LIBRARY_PATH=" + folder_.Path("cuda")};
+    environment = GpuEnvironment();
     if (gpu->second >= 0) {
       environment.push_back(absl::StrCat("LOCKSTEP_FAILING_CUDA_CALL=", gpu->second));
     }

@@ -70,16 +70,22 @@ class Cluster {
   // call must have ended, or be about to. `workers`: only so many, the first ones; -1: all.
   void StartAll(const JobText& job, const std::vector<std::string>& chief_flags = {},
                 int workers = -1);
+  // The same with the job of a file.
+  void StartJob(const std::string& job_path, const std::vector<std::string>& chief_flags = {},
+                int workers = -1);
 
   // Gives a task another address in the cluster spec's file. Who runs is not told.
   void Move(Role role, int index);
   // The ps that StartAll starts has these faults (tests/support/disk_faults.h), those that StartPs
   // starts have none. Its test needs //tests/support:preloaded_disk_faults.so.
   void SetDiskFaults(int ps, const std::string& faults) { disk_faults_[ps] = faults; }
-  // Workers that are started from now on in this place compute on a GPU that is imitated
-  // (tests/support/cuda/fake_libraries.cc), of whose driver this call fails; -1: none. Its test
-  // needs //tests/support/cuda:libfake_cuda.so.
+  // Workers that are started from now on in this place compute on this machine's first GPU, where
+  // that is the test's device (tests/support/test_device.h). Elsewhere on one that is imitated
+  // (tests/support/cuda/fake_libraries.cc), of whose driver this call fails; -1: none. Then the
+  // test needs //tests/support/cuda:libfake_cuda.so.
   void UseGpu(int worker, int64_t failing_call = -1);
+  // Of a program that is to find the same GPU.
+  std::vector<std::string> GpuEnvironment() const;
   // In place of one that has ended, or was not started.
   void StartPs(int index);
   void StartWorker(int index);
