@@ -254,6 +254,12 @@ TEST_CASE("help, version and mistakes need no installation") {
   const Ended unknown = tree.Run({"trian"});
   CHECK(unknown.exit_code == 64);
   CHECK_THAT(unknown.output, Contains("trian") && Contains("Remedy"));
+  for (const std::vector<std::string>& bundle :
+       {std::vector<std::string>{"bundle"}, {"bundle", "a.tar.xz", "b.tar.xz"}, {"bundle", "-h"}}) {
+    const Ended mistaken = tree.Run(bundle);
+    CHECK(mistaken.exit_code == 64);
+    CHECK_THAT(mistaken.output, Contains("lockstep bundle FILE.tar.xz") && Contains("Remedy"));
+  }
   CHECK(tree.Calls().empty());
 }
 

@@ -71,8 +71,8 @@ class Tree {
     Copy("tests/oracle/requirements.txt");
     Copy("tests/bench/torch_requirements.txt");
     folder_.Write("tests/bench/peers/gloo_step.cc", "");
-    for (const char* name : {"bench", "build", "check", "compile_commands", "job", "oracle",
-                             "packages", "sim", "test", "venv"}) {
+    for (const char* name : {"bench", "build", "bundle", "check", "compile_commands", "job",
+                             "oracle", "packages", "sim", "test", "venv"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
     }
     folder_.Write("common/base/version.h",
