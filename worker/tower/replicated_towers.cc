@@ -7,7 +7,6 @@
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "worker/tower/for_each_layer.h"
-#include "worker/tower/staging.h"
 
 namespace lockstep::worker {
 
@@ -29,27 +28,26 @@ absl::StatusOr<std::unique_ptr<ReplicatedTowers>> ReplicatedTowers::Create(
   }
   towers[0] = Delayed(std::move(towers[0]), options.delay);
   std::unique_ptr<ReplicatedTowers> made(new ReplicatedTowers(graph, std::move(towers)));
-  if (!device->is_host()) LOCKSTEP_RETURN_IF_ERROR(made->MakeCopies(graph, device));
+  LOCKSTEP_RETURN_IF_ERROR(made->PrepareCopies(graph, device));
   return made;
 }
 
 ReplicatedTowers::ReplicatedTowers(const ModelGraph& graph,
                                    std::vector<std::unique_ptr<Tower>> towers)
-    : towers_(std::move(towers)), by_tower_(towers_.size()) {
+    : towers_(std::move(towers)), by_tower_(towers_.size()), complete_(towers_.size()) {
   for (int variable = static_cast<int>(graph.variables().size()) - 1; variable >= 0; --variable) {
     if (!graph.variables()[variable].frozen) descending_.push_back(variable);
   }
 }
 
-absl::Status ReplicatedTowers::MakeCopies(const ModelGraph& graph, Device* device) {
+absl::Status ReplicatedTowers::PrepareCopies(const ModelGraph& graph, Device* device) {
   device->MakeCurrent();
-  LOCKSTEP_ASSIGN_OR_RETURN(copies_, device->CreateStream({}));
-  LOCKSTEP_ASSIGN_OR_RETURN(all_copied_, device->CreateEvent());
-  copied_.resize(towers_.size());
-  for (std::vector<std::unique_ptr<Event>>& of_tower : copied_) {
-    for (size_t variable = 0; variable < graph.variables().size(); ++variable) {
-      LOCKSTEP_ASSIGN_OR_RETURN(of_tower.emplace_back(), device->CreateEvent());
-    }
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      streams_, ReductionStreams::Create(StrategyDef::ParameterServer::CPU, size(), graph, device));
+  for (std::vector<Event*>& of_tower : complete_) {
+    of_tower.resize(graph.variables().size());
+    LOCKSTEP_ASSIGN_OR_RETURN(copies_.emplace_back(),
+                              GradientCopies::Create(graph.variables().size(), device));
   }
   return absl::OkStatus();
 }
@@ -75,29 +73,26 @@ absl::Status ReplicatedTowers::Enqueue(std::span<const Batch> batches,
         towers_[tower]->Train(batches[tower], memory[tower].values, memory[tower].gradients,
                               KeyOfTower(random_key, tower, towers_.size())));
   }
-  if (copies_ != nullptr) EnqueueCopies(memory);
+  EnqueueCopies(memory);
   return absl::OkStatus();
 }
 
 void ReplicatedTowers::EnqueueCopies(std::span<const TowerMemory> memory) {
   for (const int variable : descending_) {
     for (size_t tower = 0; tower < towers_.size(); ++tower) {
-      const TowerGradient& gradient = by_tower_[tower][static_cast<size_t>(variable)];
-      gradient.AwaitOn(copies_.get());
-      Staging::CopyToHost(gradient.view, memory[tower].gradients[static_cast<size_t>(variable)],
-                          copies_.get());
-      copies_->Record(copied_[tower][static_cast<size_t>(variable)].get());
+      TowerGradient gradient = by_tower_[tower][static_cast<size_t>(variable)];
+      copies_[tower].Enqueue(variable, memory[tower].gradients[static_cast<size_t>(variable)],
+                             streams_->common(), &gradient);
+      complete_[tower][static_cast<size_t>(variable)] = gradient.ready;
     }
   }
 }
 
 absl::Status ReplicatedTowers::Announce(const GradientReady& ready) {
   return ForEachLayer(descending_, by_tower_[0], &group_, [&](std::span<const int> variables) {
-    for (size_t tower = 0; tower < towers_.size(); ++tower) {
-      // Copies are in the order of the variables: the last one's is the layer's.
-      Event* const complete = copies_ == nullptr ? by_tower_[tower][variables[0]].ready
-                                                 : copied_[tower][variables.back()].get();
-      LOCKSTEP_RETURN_IF_ERROR(complete->Wait());
+    for (const std::vector<Event*>& of_tower : complete_) {
+      // The last one's: all of the layer are complete then, or copied in this order.
+      LOCKSTEP_RETURN_IF_ERROR(of_tower[static_cast<size_t>(variables.back())]->Wait());
     }
     ready(variables);
     return absl::OkStatus();
@@ -107,9 +102,7 @@ absl::Status ReplicatedTowers::Announce(const GradientReady& ready) {
 absl::Status ReplicatedTowers::Finish() {
   absl::Status status;
   for (const std::unique_ptr<Tower>& tower : towers_) status.Update(tower->Finish());
-  if (copies_ == nullptr) return status;
-  copies_->Record(all_copied_.get());
-  status.Update(all_copied_->Wait());
+  status.Update(streams_->Finish());
   return status;
 }
 

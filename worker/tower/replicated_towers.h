@@ -12,6 +12,8 @@
 #include "worker/device/device.h"
 #include "worker/ops/op_table.h"
 #include "worker/tower/delayed_tower.h"
+#include "worker/tower/gradient_copies.h"
+#include "worker/tower/reduction_streams.h"
 #include "worker/tower/tower.h"
 #include "worker/tower/training_towers.h"
 
@@ -42,7 +44,7 @@ class ReplicatedTowers final : public TrainingTowers {
  private:
   ReplicatedTowers(const ModelGraph& graph, std::vector<std::unique_ptr<Tower>> towers);
 
-  absl::Status MakeCopies(const ModelGraph& graph, Device* device);
+  absl::Status PrepareCopies(const ModelGraph& graph, Device* device);
   absl::Status Enqueue(std::span<const Batch> batches, std::span<const TowerMemory> memory,
                        uint64_t random_key);
   // Of gradients that are on a device.
@@ -53,13 +55,12 @@ class ReplicatedTowers final : public TrainingTowers {
 
   std::vector<int> descending_;  // variables that are not frozen, from the last to the first
   const std::vector<std::unique_ptr<Tower>> towers_;
-  std::vector<std::vector<std::unique_ptr<Event>>> copied_;  // by tower, then by variable
-  // Null where towers write to the caller's memory.
-  std::unique_ptr<Event> all_copied_;
-  std::unique_ptr<Stream> copies_;  // beside the backward passes
+  std::unique_ptr<ReductionStreams> streams_;  // for copies, beside the backward passes
+  std::vector<GradientCopies> copies_;         // by tower
 
   // Of the step at hand.
   std::vector<std::span<const TowerGradient>> by_tower_;  // then by variable
+  std::vector<std::vector<Event*>> complete_;             // likewise: when the host has it
   std::vector<int> group_;                                // variables that are announced together
 };
 

@@ -6,7 +6,6 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "worker/tower/for_each_layer.h"
-#include "worker/tower/staging.h"
 
 namespace lockstep::worker {
 
@@ -52,9 +51,7 @@ absl::Status TowerGroup::PrepareReduction(const OpTable& ops, const ModelGraph& 
   device_->MakeCurrent();
   LOCKSTEP_ASSIGN_OR_RETURN(
       streams_, ReductionStreams::Create(options.ps_device, options.towers, graph, device_));
-  for (size_t variable = 0; variable < graph.variables().size(); ++variable) {
-    LOCKSTEP_ASSIGN_OR_RETURN(copied_.emplace_back(), device_->CreateEvent());
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(copies_, GradientCopies::Create(graph.variables().size(), device_));
   LOCKSTEP_ASSIGN_OR_RETURN(context_, ops.CreateContext(device_));
   LOCKSTEP_ASSIGN_OR_RETURN(
       reducer_, MakeReducer(options, graph, device_, ops, context_.get(), streams_.get()));
@@ -97,7 +94,8 @@ absl::Status TowerGroup::EnqueueTowers(std::span<const Batch> batches,
 absl::Status TowerGroup::EnqueueReduction(std::span<const MutableTensorView> gradients) {
   for (const int variable : descending_) {
     LOCKSTEP_ASSIGN_OR_RETURN(reduced_[variable], Reduce(variable, gradients[variable]));
-    if (reduced_[variable].ready != nullptr) EnqueueCopy(variable, gradients[variable]);
+    if (reduced_[variable].ready == nullptr) continue;
+    copies_.Enqueue(variable, gradients[variable], streams_->common(), &reduced_[variable]);
   }
   if (reducer_ == nullptr) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(Event* const rest, reducer_->Finish());
@@ -105,7 +103,7 @@ absl::Status TowerGroup::EnqueueReduction(std::span<const MutableTensorView> gra
     if (reduced_[variable].ready != nullptr) continue;
     reduced_[variable].ready = rest;
     reduced_[variable].stream = streams_->common();
-    EnqueueCopy(variable, gradients[variable]);
+    copies_.Enqueue(variable, gradients[variable], streams_->common(), &reduced_[variable]);
   }
   return absl::OkStatus();
 }
@@ -116,16 +114,6 @@ absl::StatusOr<TowerGradient> TowerGroup::Reduce(int variable, const MutableTens
   }
   if (reducer_ == nullptr) return of_variable_[0];
   return reducer_->Reduce(variable, of_variable_, device_->is_host() ? host : of_variable_[0].view);
-}
-
-void TowerGroup::EnqueueCopy(int variable, const MutableTensorView& host) {
-  TowerGradient& gradient = reduced_[variable];
-  if (gradient.view.data == host.data) return;
-  Stream* const stream = streams_->common();
-  gradient.AwaitOn(stream);
-  Staging::CopyToHost(gradient.view, host, stream);
-  gradient.ready = copied_[variable].get();
-  stream->Record(gradient.ready);
 }
 
 absl::Status TowerGroup::Announce(const GradientReady& ready) {

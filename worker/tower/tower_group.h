@@ -12,6 +12,7 @@
 #include "worker/device/device.h"
 #include "worker/ops/op_table.h"
 #include "worker/tower/delayed_tower.h"
+#include "worker/tower/gradient_copies.h"
 #include "worker/tower/make_reducer.h"
 #include "worker/tower/reduction_streams.h"
 #include "worker/tower/tower.h"
@@ -63,7 +64,6 @@ class TowerGroup final : public TrainingTowers {
   // From the last variable to the first: reduction, then the copy to the host.
   absl::Status EnqueueReduction(std::span<const MutableTensorView> gradients);
   absl::StatusOr<TowerGradient> Reduce(int variable, const MutableTensorView& host);
-  void EnqueueCopy(int variable, const MutableTensorView& host);
   absl::Status Announce(const GradientReady& ready);
   absl::Status Finish();
 
@@ -72,8 +72,8 @@ class TowerGroup final : public TrainingTowers {
   std::unique_ptr<OpContext> context_;  // of the reducer
   std::unique_ptr<ReductionStreams>
       streams_;  // for reduction, then copies: beside the backward passes
-  std::vector<std::unique_ptr<Event>> copied_;  // by variable
-  std::unique_ptr<TowerReducer> reducer_;       // may be null
+  GradientCopies copies_;
+  std::unique_ptr<TowerReducer> reducer_;  // may be null
   const std::vector<std::unique_ptr<Tower>> towers_;
 
   // Of the step at hand.
