@@ -8,9 +8,10 @@ namespace lockstep {
 
 std::unique_ptr<TensorTransport> MakePsTransport(const ClientOptions& options,
                                                  const GradientMemory* gradients,
-                                                 StatusCallback opened) {
+                                                 StatusCallback opened, AdoptMemory adopt) {
   if (gradients == nullptr) return std::make_unique<GrpcTransport>(options);
-  return std::make_unique<SharedMemoryTransport>(options, gradients->segment(), std::move(opened));
+  return std::make_unique<SharedMemoryTransport>(options, gradients->segment(), std::move(opened),
+                                                 std::move(adopt));
 }
 
 }  // namespace lockstep

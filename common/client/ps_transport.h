@@ -1,6 +1,7 @@
 // How a worker reaches a ps.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "common/client/gradient_memory.h"
@@ -9,11 +10,17 @@
 
 namespace lockstep {
 
+// SharedMemoryConnection::Adopt.
+using AdoptMemory =
+    std::function<std::shared_ptr<const shm::Segment>(std::shared_ptr<const shm::Segment>)>;
+
 // Over gRPC. Shares memory with a ps of this host if `gradients` has any. It may be null, and is
 // not used after the call. Unless it is null, `opened` is told once, on a thread of the
-// transport's: OK when memory was exchanged, otherwise why tensors travel as bytes.
+// transport's: OK when memory was exchanged, otherwise why tensors travel as bytes. `adopt` gets
+// the memory of the ps.
 std::unique_ptr<TensorTransport> MakePsTransport(const ClientOptions& options,
                                                  const GradientMemory* gradients,
-                                                 StatusCallback opened = nullptr);
+                                                 StatusCallback opened = nullptr,
+                                                 AdoptMemory adopt = nullptr);
 
 }  // namespace lockstep

@@ -40,6 +40,9 @@ class DeferredDevice : public worker::Device {
   void MakeCurrent() const override { cpu_.MakeCurrent(); }
   absl::StatusOr<worker::DeviceBuffer> Allocate(size_t bytes) override;
   absl::StatusOr<worker::DeviceBuffer> AllocatePinned(size_t bytes) override;
+  absl::StatusOr<worker::HostRegistration> RegisterReadOnly(std::span<const std::byte>) override {
+    return worker::HostRegistration();
+  }
   absl::StatusOr<worker::HostRegistration> RegisterHost(std::span<std::byte>) override {
     return worker::HostRegistration();
   }

@@ -14,37 +14,44 @@ constexpr GlobalStep kNoVersion(-1);
 
 MutableTensorView Nothing() { return {.shape = Shape({0})}; }
 
-Tensor MakeRows(const WholeVariable& variable, int64_t rows) {
-  return Tensor(variable.dtype, WithRows(variable.shape, rows));
-}
+Tensor OnHeap(DType dtype, const Shape& shape) { return Tensor(dtype, shape); }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
-    const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place) {
+    const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place,
+    MakeTensor make) {
   if (layout.num_shards() != sessions.size()) {
     return absl::InvalidArgumentError(absl::StrCat("placement: it is for ", layout.num_shards(),
                                                    " ps, but there are ", sessions.size()));
   }
-  std::unique_ptr<VariableCache> cache(new VariableCache(layout, sessions, place));
+  std::unique_ptr<VariableCache> cache(new VariableCache(layout, sessions, place, std::move(make)));
   cache->MakeTargets();
   return cache;
 }
 
 VariableCache::VariableCache(const VariableLayout& layout, std::span<ShardSession* const> sessions,
-                             Place place)
-    : layout_(layout), place_(place), shards_(sessions.size()), versions_(sessions.size()) {
+                             Place place, MakeTensor make)
+    : layout_(layout),
+      place_(place),
+      make_(make != nullptr ? std::move(make) : OnHeap),
+      shards_(sessions.size()),
+      versions_(sessions.size()) {
   for (size_t shard = 0; shard < sessions.size(); ++shard) {
     shards_[shard].session = sessions[shard];
   }
   for (const WholeVariable& variable : layout.variables()) {
     memory_.push_back(variable.sparse ? MakeRows(variable, 0)
-                                      : Tensor(variable.dtype, variable.shape));
+                                      : make_(variable.dtype, variable.shape));
     views_.push_back(std::as_const(memory_.back()).view());
     for (auto* rows : {&part_rows_, &next_rows_}) {
       rows->push_back(variable.sparse ? std::make_unique<PartRows>(variable) : nullptr);
     }
   }
+}
+
+Tensor VariableCache::MakeRows(const WholeVariable& variable, int64_t rows) const {
+  return make_(variable.dtype, WithRows(variable.shape, rows));
 }
 
 void VariableCache::MakeTargets() {

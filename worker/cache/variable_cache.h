@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -33,10 +34,15 @@ class VariableCache {
     kInPlace,
   };
 
+  // Makes memory for a variable, not initialised, or for rows of one.
+  using MakeTensor = std::function<Tensor(DType, const Shape&)>;
+
   // `sessions[k]` is with shard k; their targets belong to the cache. The layout outlives the
-  // cache. INVALID_ARGUMENT: a layout for another number of shards.
+  // cache. `make`, where values are copied to; null: the heap. INVALID_ARGUMENT: a layout for
+  // another number of shards.
   static absl::StatusOr<std::unique_ptr<VariableCache>> Create(
-      const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place = kCopied);
+      const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place = kCopied,
+      MakeTensor make = nullptr);
 
   // Brings every dense variable, and the named rows of every sparse one, to `version`, from all
   // shards at once. rows[i] are those of variable i, ascending, each once; nothing for a dense one;
@@ -81,7 +87,9 @@ class VariableCache {
     absl::AnyInvocable<void()> then;  // waits for it; null: nothing does
   };
 
-  VariableCache(const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place);
+  VariableCache(const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place,
+                MakeTensor make);
+  Tensor MakeRows(const WholeVariable& variable, int64_t rows) const;
   void MakeTargets();
   // Tells the sessions what the next fetch brings, and where to: of sparse variables these rows,
   // which are next_rows_ then.
@@ -106,6 +114,7 @@ class VariableCache {
 
   const VariableLayout& layout_;
   const Place place_;
+  const MakeTensor make_;
   std::vector<Tensor> memory_;  // of a sparse variable with room for the most rows so far
   std::vector<TensorView> views_;
   // Null for a dense variable. The rows of the last fetch, and those that are brought ahead.

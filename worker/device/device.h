@@ -48,6 +48,8 @@ class Device {
   virtual absl::StatusOr<DeviceBuffer> AllocatePinned(size_t bytes) = 0;
   // Lets the device copy directly from and to memory that exists. Null where nothing need be done.
   virtual absl::StatusOr<HostRegistration> RegisterHost(std::span<std::byte> memory) = 0;
+  // From memory that is mapped for reading alone.
+  virtual absl::StatusOr<HostRegistration> RegisterReadOnly(std::span<const std::byte> memory) = 0;
 
   virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream(const StreamOptions& options) = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> CreateEvent() = 0;

@@ -7,6 +7,7 @@
 #include "common/base/await.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
+#include "worker/device/pinned_tensor.h"
 #include "worker/evaluate/evaluate_range.h"
 
 namespace lockstep::worker {
@@ -91,7 +92,9 @@ absl::Status Evaluator::Prepare(const EvaluationLease& lease) {
       sessions_.push_back(std::make_unique<ShardSession>(options, shard, timer_));
       sessions.push_back(sessions_.back().get());
     }
-    LOCKSTEP_ASSIGN_OR_RETURN(variables_, VariableCache::Create(*layout_, sessions));
+    LOCKSTEP_ASSIGN_OR_RETURN(variables_,
+                              VariableCache::Create(*layout_, sessions, VariableCache::kCopied,
+                                                    PinnedTensors(options_.device)));
     rows_ = std::make_unique<BatchRows>(*graph_);
   }
   std::vector<int64_t> sizes = BatchSizes(lease.end() - lease.begin(), options_.batch);

@@ -28,7 +28,6 @@ ShardGroupOptions ShardOptionsOf(const JobDef& job, const WorkerIdentity& identi
   options.token_per_replica =
       !options.session.asynchronous && job.sync().token_policy() == PER_REPLICA;
   options.shards_may_move = job.sync().ps_replicas() > 0;
-  options.values_in_place = job.transport().shared_memory() == TransportDef::MAP;
   options.session.wire_dtype = WireTypeOf(job);
   options.session.patience = patience;
   for (size_t shard = 0; shard < ps_addresses.size(); ++shard) {

@@ -8,9 +8,9 @@
 #include "common/base/lost_variables.h"
 #include "common/base/status_macros.h"
 #include "common/client/failover_transport.h"
-#include "common/client/ps_transport.h"
 #include "common/job/example_spec.h"
 #include "common/log/log.h"
+#include "worker/device/pinned_tensor.h"
 #include "worker/service/check_registration.h"
 #include "worker/service/shard_options.h"
 #include "worker/strategy/replicated/replicated_strategy.h"
@@ -161,7 +161,8 @@ absl::Status WorkerJob::Prepare() {
   device_ = options_.backend.MakeDevice(
       std::max(1, options_.threads / TowersOf(options_.registration.job())));
   LOCKSTEP_RETURN_IF_ERROR(OpenData());
-  MakeMemory();
+  memory_ = std::make_unique<SharedMemory>(job.job(), device_,
+                                           Trainer::GradientBytes(job.job(), graph_, layout_));
   ConnectShards();
   LOCKSTEP_RETURN_IF_ERROR(MakeTrainers());
   if (test_set_ != nullptr) StartEvaluator();
@@ -179,31 +180,13 @@ absl::Status WorkerJob::OpenData() {
   return absl::OkStatus();
 }
 
-void WorkerJob::MakeMemory() {
-  const JobDef& job = options_.registration.job();
-  const uint64_t bytes = Trainer::GradientBytes(job, graph_, layout_);
-  if (job.transport().shared_memory() == TransportDef::OFF || bytes == 0) return;
-  auto memory = GradientMemory::Create(bytes);
-  if (memory.ok()) {
-    memory_ = *std::move(memory);
-  } else {
-    log::Info(absl::StrCat("shared memory unavailable, using gRPC: ", memory.status().message()));
-  }
-}
-
 std::unique_ptr<TensorTransport> WorkerJob::Connect(const std::string& name,
-                                                    const std::string& address) {
-  return MakePsTransport(
-      {.address = address,
-       .name = name,
-       .queue = options_.queue,
-       .credentials = options_.credentials,
-       .checksums = options_.registration.job().transport().checksums()},
-      memory_.get(), [name](const absl::Status& shares) {
-        log::Info(shares.ok() ? absl::StrCat("shares memory with ", name)
-                              : absl::StrCat("shared memory with ", name,
-                                             " unavailable, using gRPC: ", shares.message()));
-      });
+                                                    const std::string& address) const {
+  return memory_->Connect({.address = address,
+                           .name = name,
+                           .queue = options_.queue,
+                           .credentials = options_.credentials,
+                           .checksums = options_.registration.job().transport().checksums()});
 }
 
 void WorkerJob::ConnectShards() {
@@ -235,20 +218,23 @@ absl::Status WorkerJob::MakeTrainers() {
   const TrainerResources resources{.graph = &graph_,
                                    .layout = &layout_,
                                    .loss_layout = &loss_layout_,
-                                   .shards = {.shards = shard_pointers_, .timer = &timer_},
+                                   .shards = {.shards = shard_pointers_,
+                                              .timer = &timer_,
+                                              .make_tensor = PinnedTensors(device_.get())},
                                    .device = device_.get(),
                                    .ops = &options_.backend.ops(),
                                    .threads = options_.threads,
                                    .peers = options_.peers,
                                    .queue = options_.queue,
                                    .credentials = options_.credentials,
-                                   .memory = memory_.get()};
+                                   .memory = memory_->gradients()};
   for (size_t trainer = 0; trainer < progress_.size(); ++trainer) {
     TrainerOptions options;
     options.registration = &options_.registration;
     WorkerIdentity identity = identity_;
     identity.set_tower(static_cast<uint32_t>(trainer));
     options.shards = ShardOptionsOf(job, identity, options_.ps_addresses, options_.patience);
+    options.shards.values_in_place = memory_->values_in_place();
     options.smaller_batches = data_.smaller_batches;
     options.departs = &departs_;
     // One late tower delays those that it trains with.

@@ -15,7 +15,6 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/monotonic_wait.h"
 #include "common/client/chief_client.h"
-#include "common/client/gradient_memory.h"
 #include "common/model/graph.h"
 #include "common/rpc/alarm_timer.h"
 #include "common/transport/tensor_transport.h"
@@ -27,6 +26,7 @@
 #include "worker/device/device.h"
 #include "worker/evaluate/evaluator.h"
 #include "worker/service/heartbeat.h"
+#include "worker/service/shared_memory.h"
 #include "worker/service/trainer.h"
 #include "worker/service/training_data.h"
 #include "worker/step/progress.h"
@@ -83,9 +83,8 @@ class WorkerJob {
   void OnReply(const HeartbeatReply& reply);
   // The group of a replicated job to those who train, as soon as both are there.
   void TellGroup();
-  // Memory to share with the ps of this host, where the job wants it.
-  void MakeMemory();
-  std::unique_ptr<TensorTransport> Connect(const std::string& name, const std::string& address);
+  std::unique_ptr<TensorTransport> Connect(const std::string& name,
+                                           const std::string& address) const;
   absl::Status OpenData();
   void ConnectShards();
   absl::Status MakeTrainers();
@@ -107,15 +106,15 @@ class WorkerJob {
   // Made by Prepare, constant afterwards.
   ModelGraph graph_;
   VariableLayout layout_;
-  VariableLayout loss_layout_;              // of a replicated job
-  std::string reduction_;                   // Trainer::reduction
-  std::unique_ptr<GradientMemory> memory_;  // null: nothing is shared
+  VariableLayout loss_layout_;  // of a replicated job
+  std::string reduction_;       // Trainer::reduction
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<SharedMemory> memory_;
   rpc::AlarmTimer timer_;
   std::vector<std::unique_ptr<TensorTransport>> shards_;
   std::vector<TensorTransport*> shard_pointers_;
   std::vector<FailoverTransport*> movable_;  // shards_ of a job with sync.ps_replicas; or none
   std::atomic<bool> is_connected_ = false;   // movable_ is there
-  std::shared_ptr<Device> device_;
   TrainingData data_;
   std::unique_ptr<TestSet> test_set_;  // null: the job has no test files with labels
   std::shared_ptr<Device> evaluation_device_;

@@ -18,8 +18,9 @@ bool MayPass(const absl::Status& error) {
 
 }  // namespace
 
-SharedMemoryConnection::SharedMemoryConnection(Memory gradients, StatusCallback opened)
+SharedMemoryConnection::SharedMemoryConnection(Memory gradients, StatusCallback opened, Adopt adopt)
     : gradients_(std::move(gradients)),
+      adopt_(std::move(adopt)),
       references_(absl::UnavailableError("no memory has been exchanged")),
       opened_(std::move(opened)) {}
 
@@ -65,7 +66,7 @@ void SharedMemoryConnection::Exchange(const AttachMemoryReply& offer) {
   auto values = shm::ShareMemory(offer.socket(), offer.secret(), gradients_.get(), kSharePatience);
   if (!values.ok()) return Settle(values.status(), nullptr);
   if (*values == nullptr) return Settle(absl::InternalError("the peer gave no memory"), nullptr);
-  Settle(absl::OkStatus(), *std::move(values));
+  Settle(absl::OkStatus(), adopt_ != nullptr ? adopt_(*std::move(values)) : *std::move(values));
 }
 
 void SharedMemoryConnection::Settle(const absl::Status& status, Memory values) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,9 +24,13 @@ namespace lockstep {
 class SharedMemoryConnection {
  public:
   using Memory = std::shared_ptr<const shm::Segment>;
+  // Gets what was mapped, returns it as it is to be held: a device may want to know of it first.
+  using Adopt = std::function<Memory(Memory)>;
 
-  // `gradients` is the worker's memory. Null: it only wants to see the ps's. `opened` may be null.
-  explicit SharedMemoryConnection(Memory gradients, StatusCallback opened = nullptr);
+  // `gradients` is the worker's memory. Null: it only wants to see the ps's. `opened` and `adopt`
+  // may be null; `adopt` is called by the thread of an exchange.
+  explicit SharedMemoryConnection(Memory gradients, StatusCallback opened = nullptr,
+                                  Adopt adopt = nullptr);
   // Waits for an exchange that is under way, at most two seconds.
   ~SharedMemoryConnection();
 
@@ -58,6 +63,7 @@ class SharedMemoryConnection {
   static void Answer(Waiting waiting, const absl::StatusOr<TransportInfo>& answer);
 
   const Memory gradients_;
+  const Adopt adopt_;
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   std::atomic<bool> is_attached_ = false;  // state_ is kAttached: asked for each gradient

@@ -20,8 +20,10 @@ class SharedMemoryTransport final : public TensorTransport {
   // it wants to see the ps's. `opened` is told once: OK when memory was exchanged, otherwise why
   // tensors travel as bytes.
   SharedMemoryTransport(const ClientOptions& options, SharedMemoryConnection::Memory gradients,
-                        StatusCallback opened = nullptr)
-      : connection_(std::move(gradients), std::move(opened)), transport_(options) {}
+                        StatusCallback opened = nullptr,
+                        SharedMemoryConnection::Adopt adopt = nullptr)
+      : connection_(std::move(gradients), std::move(opened), std::move(adopt)),
+        transport_(options) {}
 
   void Open(const WorkerIdentity& worker, Callback<TransportInfo> done) override;
   std::string peer() const override { return transport_.peer(); }

@@ -24,6 +24,9 @@ class EagerDevice : public worker::Device {
   absl::StatusOr<worker::DeviceBuffer> AllocatePinned(size_t bytes) override {
     return cpu_.Allocate(bytes);
   }
+  absl::StatusOr<worker::HostRegistration> RegisterReadOnly(std::span<const std::byte>) override {
+    return worker::HostRegistration();
+  }
   absl::StatusOr<worker::HostRegistration> RegisterHost(std::span<std::byte>) override {
     return worker::HostRegistration();
   }

@@ -28,6 +28,9 @@ class CpuDevice : public Device {
   void MakeCurrent() const override;
   absl::StatusOr<DeviceBuffer> Allocate(size_t bytes) override;
   absl::StatusOr<DeviceBuffer> AllocatePinned(size_t bytes) override { return Allocate(bytes); }
+  absl::StatusOr<HostRegistration> RegisterReadOnly(std::span<const std::byte>) override {
+    return HostRegistration();
+  }
   absl::StatusOr<HostRegistration> RegisterHost(std::span<std::byte>) override {
     return HostRegistration();
   }

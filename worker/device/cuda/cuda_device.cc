@@ -103,13 +103,23 @@ absl::StatusOr<DeviceBuffer> CudaDevice::AllocatePinned(size_t bytes) {
 }
 
 absl::StatusOr<HostRegistration> CudaDevice::RegisterHost(std::span<std::byte> memory) {
-  if (memory.empty()) return HostRegistration();
+  return Register(memory.data(), memory.size(), kMemHostPortable);
+}
+
+absl::StatusOr<HostRegistration> CudaDevice::RegisterReadOnly(std::span<const std::byte> memory) {
+  return Register(const_cast<std::byte*>(memory.data()), memory.size(),
+                  kMemHostPortable | kMemHostReadOnly);
+}
+
+absl::StatusOr<HostRegistration> CudaDevice::Register(void* memory, size_t bytes,
+                                                      unsigned int flags) {
+  if (bytes == 0) return HostRegistration();
   MakeCurrent();
-  const CUresult result = driver()->MemHostRegister(memory.data(), memory.size(), kMemHostPortable);
+  const CUresult result = driver()->MemHostRegister(memory, bytes, flags);
   // Not an error of the device: the same bytes can be copied through pinned memory.
-  LOCKSTEP_RETURN_IF_ERROR(driver_->ToStatus(
-      result, absl::StrCat(name_, ": cuMemHostRegister of ", memory.size(), " bytes")));
-  return HostRegistration(memory.data(), [this](void* address) {
+  LOCKSTEP_RETURN_IF_ERROR(
+      driver_->ToStatus(result, absl::StrCat(name_, ": cuMemHostRegister of ", bytes, " bytes")));
+  return HostRegistration(memory, [this](void* address) {
     MakeCurrent();
     Check(driver()->MemHostUnregister(address), "cuMemHostUnregister").IgnoreError();
   });

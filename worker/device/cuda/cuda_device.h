@@ -34,6 +34,7 @@ class CudaDevice : public Device {
   absl::StatusOr<DeviceBuffer> Allocate(size_t bytes) override;
   absl::StatusOr<DeviceBuffer> AllocatePinned(size_t bytes) override;
   absl::StatusOr<HostRegistration> RegisterHost(std::span<std::byte> memory) override;
+  absl::StatusOr<HostRegistration> RegisterReadOnly(std::span<const std::byte> memory) override;
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream(const StreamOptions& options) override;
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
   absl::Status status() const override;
@@ -42,6 +43,7 @@ class CudaDevice : public Device {
   CudaDevice(const Driver* driver, int ordinal);
 
   absl::Status Open(int ordinal);
+  absl::StatusOr<HostRegistration> Register(void* memory, size_t bytes, unsigned int flags);
   // OK, or the error that has become the device's.
   absl::Status Check(CUresult result, absl::string_view call) const;
   absl::Status OutOfDeviceMemory(size_t bytes) const;

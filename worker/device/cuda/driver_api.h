@@ -37,6 +37,7 @@ inline constexpr unsigned int kStreamNonBlocking = 1;  // does not wait for the 
 inline constexpr unsigned int kEventBlockingSync = 1;  // who waits for it sleeps
 inline constexpr unsigned int kEventDisableTiming = 2;
 inline constexpr unsigned int kMemHostPortable = 1;  // pinned for every context of the process
+inline constexpr unsigned int kMemHostReadOnly = 8;  // of a mapping that cannot be written
 
 // FUNCTION(name, symbol of libcuda.so, parameters) for each. A symbol's version fixes its
 // parameters.

@@ -44,7 +44,8 @@ absl::StatusOr<std::unique_ptr<ShardGroup>> ShardGroup::Create(
   LOCKSTEP_ASSIGN_OR_RETURN(
       group->cache_, VariableCache::Create(
                          layout, sessions,
-                         ReadsInPlace(options) ? VariableCache::kInPlace : VariableCache::kCopied));
+                         ReadsInPlace(options) ? VariableCache::kInPlace : VariableCache::kCopied,
+                         resources.make_tensor));
   return group;
 }
 

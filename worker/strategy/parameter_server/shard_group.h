@@ -45,6 +45,7 @@ struct ShardGroupResources {
   std::span<TensorTransport* const> shards;  // shards[k] talks to ps k
   Timer* timer = nullptr;
   const Clock* clock = Clock::Real();
+  VariableCache::MakeTensor make_tensor = nullptr;  // of the host, for values; null: the heap
 };
 
 // Used by one thread, or handed from one to the next, but for Cancel. One gradient at a time:

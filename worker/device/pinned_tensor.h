@@ -1,0 +1,18 @@
+// Tensors of the host from which a device copies directly.
+#pragma once
+
+#include <functional>
+
+#include "common/tensor/tensor.h"
+#include "worker/device/device.h"
+
+namespace lockstep::worker {
+
+// Not initialised. From the heap where the device is the host or can pin no memory. `device`
+// outlives it.
+Tensor PinnedTensor(Device* device, DType dtype, const Shape& shape);
+
+// Makes them.
+std::function<Tensor(DType, const Shape&)> PinnedTensors(Device* device);
+
+}  // namespace lockstep::worker
