@@ -26,6 +26,7 @@
 #include "worker/evaluate/output_files.h"
 #include "worker/evaluate/prediction.h"
 #include "worker/evaluate/trained_model.h"
+#include "worker/tower/precision_of.h"
 
 ABSL_FLAG(std::string, checkpoint, "", "checkpoint folder, or a folder of them: then the newest");
 ABSL_FLAG(std::string, data, "",
@@ -147,7 +148,7 @@ absl::StatusOr<Session> Open(bool evaluate) {
   LOCKSTEP_ASSIGN_OR_RETURN(
       session.tower,
       Tower::Create(
-          session.model.graph, session.device.get(), backend.ops(),
+          session.model.graph, session.device.get(), backend.ops(PrecisionOf(session.model.job)),
           {.batches = BatchSizes(session.count, kBatch), .training = false, .whole_tables = true}));
   return session;
 }

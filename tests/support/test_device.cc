@@ -14,6 +14,8 @@
 namespace lockstep::test {
 namespace {
 
+constexpr char kTf32[] = "gpu_tf32";
+
 std::string Kind() {
   const char* const asked = std::getenv(kTestDeviceVariable);
   return asked == nullptr ? "cpu" : asked;
@@ -26,7 +28,7 @@ std::shared_ptr<worker::Device> MakeTestDevice(int threads, uint64_t seed) {
   if (kind == "cpu") return std::make_shared<worker::CpuDevice>(threads);
   if (kind == "deferred") return std::make_shared<DeferredDevice>(threads, seed);
   if (kind == "cuda") return MakeFakeGpu(seed);
-  LOCKSTEP_CHECK(kind == "gpu");
+  LOCKSTEP_CHECK(kind == "gpu" || kind == kTf32);
   // Never destroyed: making the GPU's context anew takes a tenth of a second. value(): the test
   // fails with what is missing.
   static const auto* const gpu = new worker::Backend(
@@ -36,7 +38,10 @@ std::shared_ptr<worker::Device> MakeTestDevice(int threads, uint64_t seed) {
 
 const worker::OpTable& OpsOfTestDevice() {
   const std::string kind = Kind();
+  if (kind == kTf32) return worker::cuda::Ops(worker::Precision::kTf32);
   return kind == "cuda" || kind == "gpu" ? worker::cuda::Ops() : worker::cpu::Ops();
 }
+
+double ToleranceOfTestDevice() { return Kind() == kTf32 ? 2e-3 : 1e-5; }
 
 }  // namespace lockstep::test

@@ -36,12 +36,11 @@ absl::StatusOr<std::shared_ptr<Device>> OpenGpu(int ordinal, const cuda::Driver*
 }  // namespace
 
 Backend::Backend(std::shared_ptr<Device> gpu, std::string description)
-    : gpu_(std::move(gpu)),
-      ops_(&cuda::Ops()),
-      name_(gpu_->name()),
-      description_(std::move(description)) {}
+    : gpu_(std::move(gpu)), name_(gpu_->name()), description_(std::move(description)) {}
 
-const OpTable& Backend::CpuOps() { return cpu::Ops(); }
+const OpTable& Backend::ops(Precision precision) const {
+  return gpu_ != nullptr ? cuda::Ops(precision) : cpu::Ops();
+}
 
 absl::StatusOr<Backend> Backend::Open(const DeviceChoice& choice,
                                       const absl::StatusOr<const cuda::Driver*>& driver) {

@@ -9,6 +9,7 @@
 #include "worker/device/cuda/driver.h"
 #include "worker/device/device.h"
 #include "worker/ops/op_table.h"
+#include "worker/ops/precision.h"
 
 namespace lockstep::worker {
 
@@ -26,7 +27,8 @@ class Backend {
 
   // On the CPU a device of its own with so many threads; on a GPU that GPU.
   std::shared_ptr<Device> MakeDevice(int threads) const;
-  const OpTable& ops() const { return *ops_; }
+  // The CPU computes in float32, whatever the precision.
+  const OpTable& ops(Precision precision = Precision::kFloat32) const;
 
   // For status reports: "cpu", "cuda:0".
   const std::string& name() const { return name_; }
@@ -38,11 +40,8 @@ class Backend {
   explicit Backend(std::shared_ptr<Device> gpu, std::string description);
 
   std::shared_ptr<Device> gpu_;  // null: the CPU
-  const OpTable* ops_ = &CpuOps();
   std::string name_ = "cpu";
   std::string description_ = "the CPU";
-
-  static const OpTable& CpuOps();
 };
 
 }  // namespace lockstep::worker

@@ -35,6 +35,13 @@ class OpTable {
 
   explicit OpTable(ContextFunction create_context) : create_context_(create_context) {}
 
+  // The same ops in contexts of another function.
+  OpTable WithContext(ContextFunction create_context) const {
+    OpTable table = *this;
+    table.create_context_ = create_context;
+    return table;
+  }
+
   template <typename Options>
   void Add(OpFunction<Options> make) {
     functions_[typeid(Options)] = reinterpret_cast<Function>(make);

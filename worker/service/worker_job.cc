@@ -14,6 +14,7 @@
 #include "worker/service/check_registration.h"
 #include "worker/service/shard_options.h"
 #include "worker/strategy/replicated/replicated_strategy.h"
+#include "worker/tower/precision_of.h"
 
 namespace lockstep::worker {
 namespace {
@@ -222,7 +223,7 @@ absl::Status WorkerJob::MakeTrainers() {
                                               .timer = &timer_,
                                               .make_tensor = PinnedTensors(device_.get())},
                                    .device = device_.get(),
-                                   .ops = &options_.backend.ops(),
+                                   .ops = &options_.backend.ops(PrecisionOf(job)),
                                    .threads = options_.threads,
                                    .peers = options_.peers,
                                    .queue = options_.queue,
@@ -263,7 +264,7 @@ void WorkerJob::StartEvaluator() {
   options.averages = evaluation.use_averages();
   evaluation_device_ = options_.backend.MakeDevice(options_.threads);
   options.device = evaluation_device_.get();
-  options.ops = &options_.backend.ops();
+  options.ops = &options_.backend.ops(PrecisionOf(options_.registration.job()));
   options.patience = options_.patience;
   auto evaluator =
       std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, shard_pointers_, &timer_,

@@ -12,19 +12,20 @@ constexpr int64_t kMostConvolutionWorkspace = int64_t{640} << 20;
 
 }  // namespace
 
-OpTable::MadeOr<OpContext> CudaContext::Create(Device* device) {
+OpTable::MadeOr<OpContext> CudaContext::Create(Device* device, Precision precision) {
   auto* const own = static_cast<CudaDevice*>(device);
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<CudaModule> module,
                             CudaModule::Load(own, lockstep_kernels));
-  return std::unique_ptr<OpContext>(new CudaContext(own, std::move(module)));
+  return std::unique_ptr<OpContext>(new CudaContext(own, precision, std::move(module)));
 }
 
-absl::StatusOr<Matmul> CudaContext::MakeMatmul(const MatmulShape& shape) {
+absl::StatusOr<Matmul> CudaContext::MakeMatmul(MatmulShape shape) {
   device_->MakeCurrent();
   if (!cublas_.has_value()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const CublasLtLibrary* const library, SharedCublasLt());
     LOCKSTEP_ASSIGN_OR_RETURN(cublas_, CublasLtHandle::Create(library));
   }
+  shape.tf32 = precision_ == Precision::kTf32;
   LOCKSTEP_ASSIGN_OR_RETURN(Matmul matmul, Matmul::Create(*cublas_, shape));
   LOCKSTEP_RETURN_IF_ERROR(ReserveWorkspace(matmul.workspace_bytes()));
   return matmul;
@@ -37,9 +38,9 @@ absl::StatusOr<Convolution> CudaContext::MakeConvolution(const Conv2DOptions& op
     LOCKSTEP_ASSIGN_OR_RETURN(const CudnnLibrary* const library, SharedCudnn());
     LOCKSTEP_ASSIGN_OR_RETURN(cudnn_, CudnnHandle::Create(library));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(Convolution convolution,
-                            Convolution::Create(*cudnn_, {options, pass, Precision::kFloat32,
-                                                          kMostConvolutionWorkspace}));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      Convolution convolution,
+      Convolution::Create(*cudnn_, {options, pass, precision_, kMostConvolutionWorkspace}));
   LOCKSTEP_RETURN_IF_ERROR(ReserveWorkspace(static_cast<size_t>(convolution.workspace_bytes())));
   return convolution;
 }

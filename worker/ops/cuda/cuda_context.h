@@ -11,13 +11,17 @@
 #include "worker/ops/cuda/cudnn/convolution.h"
 #include "worker/ops/cuda/launch.h"
 #include "worker/ops/op_table.h"
+#include "worker/ops/precision.h"
 
 namespace lockstep::worker::cuda {
 
 class CudaContext : public OpContext {
  public:
   // `device`: a CudaDevice.
-  static OpTable::MadeOr<OpContext> Create(Device* device);
+  template <Precision kPrecision>
+  static OpTable::MadeOr<OpContext> Create(Device* device) {
+    return Create(device, kPrecision);
+  }
 
   CudaDevice* device() const { return device_; }
 
@@ -29,9 +33,10 @@ class CudaContext : public OpContext {
     return Kernel<Function>(*kernel);
   }
 
-  // A product that has its workspace reserved. FAILED_PRECONDITION where there is no cuBLASLt.
-  absl::StatusOr<Matmul> MakeMatmul(const MatmulShape& shape);
-  // One pass of a convolution in float32, likewise. FAILED_PRECONDITION where there is no cuDNN;
+  // A product in the context's precision that has its workspace reserved. FAILED_PRECONDITION where
+  // there is no cuBLASLt.
+  absl::StatusOr<Matmul> MakeMatmul(MatmulShape shape);
+  // One pass of a convolution, likewise. FAILED_PRECONDITION where there is no cuDNN;
   // UNIMPLEMENTED where cuDNN has no engine for it.
   absl::StatusOr<Convolution> MakeConvolution(const Conv2DOptions& options, ConvolutionPass pass);
 
@@ -41,10 +46,12 @@ class CudaContext : public OpContext {
   void* workspace() const { return workspace_.get(); }
 
  private:
-  CudaContext(CudaDevice* device, std::unique_ptr<CudaModule> module)
-      : device_(device), module_(std::move(module)) {}
+  CudaContext(CudaDevice* device, Precision precision, std::unique_ptr<CudaModule> module)
+      : device_(device), precision_(precision), module_(std::move(module)) {}
+  static OpTable::MadeOr<OpContext> Create(Device* device, Precision precision);
 
   CudaDevice* const device_;
+  const Precision precision_;
   const std::unique_ptr<CudaModule> module_;
   // Once they were asked for.
   std::optional<CublasLtHandle> cublas_;

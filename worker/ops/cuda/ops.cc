@@ -5,10 +5,14 @@
 namespace lockstep::worker::cuda {
 
 OpTable& MutableOps() {
-  static OpTable table(&CudaContext::Create);
+  static OpTable table(&CudaContext::Create<Precision::kFloat32>);
   return table;
 }
 
-const OpTable& Ops() { return MutableOps(); }
+const OpTable& Ops(Precision precision) {
+  if (precision != Precision::kTf32) return MutableOps();
+  static const OpTable table = MutableOps().WithContext(&CudaContext::Create<Precision::kTf32>);
+  return table;
+}
 
 }  // namespace lockstep::worker::cuda

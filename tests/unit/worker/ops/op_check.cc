@@ -12,8 +12,6 @@ namespace {
 
 using reference::Array;
 
-// Of the largest magnitude: sums of some hundreds of floats.
-constexpr double kTolerance = 1e-5;
 // Coordinates of each tensor whose derivative is taken.
 constexpr int64_t kCoordinates = 24;
 
@@ -32,7 +30,7 @@ void CheckGradient(const Tensor& got, Array& at, const Objective& objective) {
     gradient.values.push_back(got.as<float>()[i]);
     wanted.values.push_back(reference::Derivative(at.values[i], objective));
   }
-  CHECK(reference::Distance(gradient, wanted) < kTolerance);
+  CHECK(reference::Distance(gradient, wanted) < test::ToleranceOfTestDevice());
 }
 
 }  // namespace
@@ -191,7 +189,8 @@ void CheckOp(TestOps& ops, Op& op, std::vector<Array> inputs, std::vector<Array>
              size_t differentiated, const ReferenceFunction& reference, bool of_inputs) {
   const Array wanted = reference(inputs, variables);
   OpRun run(ops, inputs, variables, wanted.dims);
-  CHECK(reference::Distance(run.Forward(op, Mode::kTraining), wanted) < kTolerance);
+  CHECK(reference::Distance(run.Forward(op, Mode::kTraining), wanted) <
+        test::ToleranceOfTestDevice());
 
   // Any fixed weights of the outputs make one number of them, whose gradient Backward gives.
   const Array weights = Array::Random(wanted.dims, "weights");

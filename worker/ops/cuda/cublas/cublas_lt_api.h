@@ -22,6 +22,7 @@ inline constexpr CublasStatus kCublasSuccess = 0;
 #define LOCKSTEP_CUBLAS_LT_CONSTANTS(CONSTANT)                                    \
   CONSTANT(kFloat32, CUDA_R_32F, 0)                                               \
   CONSTANT(kComputeFloat32, CUBLAS_COMPUTE_32F, 68) /* no TF32 */                 \
+  CONSTANT(kComputeTf32, CUBLAS_COMPUTE_32F_FAST_TF32, 77)                        \
   CONSTANT(kOperationTranspose, CUBLAS_OP_T, 1)                                   \
   CONSTANT(kMatmulTransposeA, CUBLASLT_MATMUL_DESC_TRANSA, 3)                     \
   CONSTANT(kMatmulTransposeB, CUBLASLT_MATMUL_DESC_TRANSB, 4)                     \

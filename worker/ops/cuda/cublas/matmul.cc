@@ -55,8 +55,9 @@ absl::Status Matmul::Describe(const MatmulShape& shape) {
   bias_ = shape.bias;
   LOCKSTEP_RETURN_IF_ERROR(Make(&cublas, "cublasLtMatmulDescCreate", cublas->MatmulDescDestroy,
                                 &matmul_, [&](CublasLtMatmulDesc** matmul) {
-                                  return cublas->MatmulDescCreate(matmul, kComputeFloat32,
-                                                                  kFloat32);
+                                  return cublas->MatmulDescCreate(
+                                      matmul, shape.tf32 ? kComputeTf32 : kComputeFloat32,
+                                      kFloat32);
                                 }));
   const auto set = [&](int attribute, int value) {
     return cublas.ToStatus(

@@ -36,6 +36,7 @@ struct MatmulShape {
   bool transpose_b = false;
   bool bias = false;        // [m], added to each column
   bool relu = false;        // D = max(0, op(A) op(B) + bias)
+  bool tf32 = false;        // tensor cores may round A and B to 10 bits
   uint32_t alignment = 16;  // of every operand, bytes
 };
 

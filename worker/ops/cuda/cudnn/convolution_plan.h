@@ -7,16 +7,11 @@
 #include "absl/status/statusor.h"
 #include "worker/ops/conv2d.h"
 #include "worker/ops/cuda/cudnn/backend_descriptor.h"
+#include "worker/ops/precision.h"
 
 namespace lockstep::worker::cuda {
 
 enum class ConvolutionPass { kForward, kInputGradient, kKernelGradient };
-
-enum class Precision {
-  kFloat32,   // no tensor cores, which would round the factors
-  kTf32,      // float32 that tensor cores may round to 10 bits
-  kBfloat16,  // operands; sums are float32
-};
 
 // Images are channels last, kernels [filters, height, width, channels].
 struct ConvolutionRequest {
