@@ -46,11 +46,11 @@ run_bundle() {
   mapfile -t tests < <(gpu_tests)
   stop_own_server
   ((${#tests[@]} > 0)) || die 70 "bazel lists no tests for GPUs. Remedy: see $cache/bundle.log"
-  build_targets "${daemons[@]}" "${tools[@]}" "${tests[@]}"
+  build_targets "${daemons[@]}" "${tools[@]}" //tests/bench:bench "${tests[@]}"
   folder=$(mktemp -d "$cache/bundle.XXXXXX")
   # shellcheck disable=SC2064  # as it is now
   trap "rm -rf '$folder'" EXIT
-  stage "$folder/lockstep" "${daemons[@]}" "${tools[@]}" "${tests[@]}"
+  stage "$folder/lockstep" "${daemons[@]}" "${tools[@]}" //tests/bench:bench "${tests[@]}"
   printf '%s\n' "${tests[@]}" | sed 's|^//||; s|:|/|' >"$folder/lockstep/gpu_tests.txt"
   tar -C "$folder" --sort=name --owner=0 --group=0 -c lockstep | xz -T0 -6 >"$file" ||
     die 73 "$file: cannot write it. Remedy: another path, or free space"

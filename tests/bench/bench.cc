@@ -20,6 +20,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
 #include "common/fs/atomic_file.h"
+#include "tests/bench/gpu/rows.h"
 #include "tests/bench/loopback.h"
 #include "tests/bench/markdown_table.h"
 #include "tests/bench/report.h"
@@ -37,16 +38,19 @@ ABSL_FLAG(std::string, tensorflow, ".cache/lockstep/tensorflow/bin/python3",
 ABSL_FLAG(std::string, torch, ".cache/lockstep/torch/bin/python3",
           "Python of an environment with PyTorch");
 ABSL_FLAG(std::string, root, ".", "where the sources are");
+ABSL_FLAG(bool, gpu, false, "the rows of this machine's first GPU, and none but these");
 
 namespace lockstep::bench {
 namespace {
 
 constexpr char kUsage[] =
-    "bench [--rows=NAME,...] [--json=FILE]\n"
+    "bench [--gpu] [--rows=NAME,...] [--json=FILE]\n"
     "\n"
     "Each row is a figure of Lockstep's and the same figure of a peer, measured in turns. A peer\n"
     "that is not installed is named, and the row is not met: ./lockstep bench --peers installs\n"
     "them. --rows=step_shm_2w is that row against each of its peers.\n";
+
+const std::vector<RowGroup>& Groups() { return absl::GetFlag(FLAGS_gpu) ? gpu::Rows() : Rows(); }
 
 // "step_shm_2w" names itself and "step_shm_2w/gloo".
 bool IsNamed(const std::string& row, const std::string& name) {
@@ -55,7 +59,7 @@ bool IsNamed(const std::string& row, const std::string& name) {
 
 absl::StatusOr<std::vector<std::string>> ChosenRows() {
   std::vector<std::string> all;
-  for (const RowGroup& group : Rows())
+  for (const RowGroup& group : Groups())
     all.insert(all.end(), group.names.begin(), group.names.end());
   const std::vector<std::string> names = absl::GetFlag(FLAGS_rows);
   if (names.empty()) return all;
@@ -77,7 +81,7 @@ absl::Status MeasureRows(const BenchOptions& options, const std::vector<std::str
                          nlohmann::json* json) {
   PrintHeading(std::cout);
   absl::Status failure;
-  for (const RowGroup& group : Rows()) {
+  for (const RowGroup& group : Groups()) {
     std::vector<std::string> wanted;
     std::ranges::copy_if(group.names, std::back_inserter(wanted), [&](const std::string& name) {
       return std::ranges::find(rows, name) != rows.end();

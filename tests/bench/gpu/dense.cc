@@ -1,0 +1,95 @@
+#include "worker/ops/dense.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "tests/bench/contest.h"
+#include "tests/bench/gpu/gpu.h"
+#include "tests/bench/gpu/rows.h"
+#include "worker/device/cuda/cuda_stream.h"
+#include "worker/ops/cuda/cublas/matmul.h"
+
+namespace lockstep::bench::gpu {
+namespace {
+
+constexpr int64_t kDenseSize = 4096;
+constexpr int kProducts = 5;
+constexpr double kDenseTarget = 0.95;
+constexpr double kOperations = 2.0 * kDenseSize * kDenseSize * kDenseSize;
+
+struct Products {
+  static absl::StatusOr<std::shared_ptr<Products>> Make() {
+    LOCKSTEP_ASSIGN_OR_RETURN(Gpu gpu, Gpu::Open());
+    auto products = std::make_shared<Products>(std::move(gpu));
+    worker::Device& device = *products->gpu.device();
+    for (worker::DeviceBuffer* const matrix : {&products->x, &products->kernel, &products->y}) {
+      LOCKSTEP_ASSIGN_OR_RETURN(*matrix, products->gpu.RandomFloats(kDenseSize * kDenseSize));
+    }
+    const worker::DenseOptions options{
+        {.batch = kDenseSize}, kDenseSize, kDenseSize, /*bias=*/false};
+    LOCKSTEP_ASSIGN_OR_RETURN(products->op,
+                              products->gpu.ops().Make(products->gpu.context(), options));
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto* const library, worker::cuda::SharedCublasLt());
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto handle, worker::cuda::CublasLtHandle::Create(library));
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        products->bare,
+        worker::cuda::Matmul::Create(handle, {.m = kDenseSize, .n = kDenseSize, .k = kDenseSize}));
+    LOCKSTEP_ASSIGN_OR_RETURN(products->workspace,
+                              device.Allocate(products->bare->workspace_bytes()));
+    return products;
+  }
+
+  explicit Products(Gpu gpu) : gpu(std::move(gpu)) {}
+
+  absl::Status RunOp() {
+    const Shape shape({kDenseSize, kDenseSize});
+    const TensorView input{DType::kFloat32, shape, x.get()};
+    const TensorView variable{DType::kFloat32, shape, kernel.get()};
+    return op->Forward({.mode = worker::Mode::kInference,
+                        .inputs = {&input, 1},
+                        .variables = {&variable, 1},
+                        .output = {DType::kFloat32, shape, y.get()}},
+                       gpu.stream());
+  }
+  absl::Status RunBare() {
+    return bare->Enqueue({.a = reinterpret_cast<float*>(kernel.get()),
+                          .b = reinterpret_cast<float*>(x.get()),
+                          .d = reinterpret_cast<float*>(y.get()),
+                          .workspace = workspace.get()},
+                         static_cast<worker::cuda::CudaStream*>(gpu.stream())->get());
+  }
+
+  const Gpu gpu;
+  worker::DeviceBuffer x, kernel, y, workspace;
+  std::unique_ptr<worker::Op> op;
+  std::optional<worker::cuda::Matmul> bare;
+};
+
+Contest Dense(const BenchOptions&) {
+  const auto products = std::make_shared<std::shared_ptr<Products>>();
+  const auto rate_of = [products](absl::Status (Products::*run)()) -> Measure {
+    return [products, run]() -> absl::StatusOr<double> {
+      if (*products == nullptr) {
+        LOCKSTEP_ASSIGN_OR_RETURN(*products, Products::Make());
+      }
+      Products& made = **products;
+      LOCKSTEP_ASSIGN_OR_RETURN(const double seconds,
+                                made.gpu.SecondsOf(kProducts, [&] { return (made.*run)(); }));
+      return kOperations / seconds / 1e12;
+    };
+  };
+  return {.unit = "TFLOP/s",
+          .higher_is_better = true,
+          .note = "4096 x 4096 x 4096, float32",
+          .sides = {{"dense", "the op dense", rate_of(&Products::RunOp)},
+                    {"cublas", "cuBLASLt alone", rate_of(&Products::RunBare)}},
+          .comparisons = {{"gpu_dense", "dense", "cublas", kDenseTarget}}};
+}
+
+}  // namespace
+
+RowGroup DenseRow() { return AsGroup(Dense); }
+
+}  // namespace lockstep::bench::gpu

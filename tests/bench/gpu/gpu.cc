@@ -1,0 +1,59 @@
+#include "tests/bench/gpu/gpu.h"
+
+#include <algorithm>
+
+#include "common/base/clock.h"
+#include "common/base/philox.h"
+#include "common/base/status_macros.h"
+#include "common/tensor/tensor.h"
+#include "worker/backend/backend.h"
+
+namespace lockstep::bench::gpu {
+
+absl::StatusOr<Gpu> Gpu::Open() {
+  LOCKSTEP_ASSIGN_OR_RETURN(const worker::Backend backend,
+                            worker::Backend::Open({.kind = worker::DeviceChoice::Kind::kCuda}));
+  Gpu gpu;
+  gpu.device_ = backend.MakeDevice(1);
+  gpu.ops_ = &backend.ops();
+  gpu.device_->MakeCurrent();
+  LOCKSTEP_ASSIGN_OR_RETURN(gpu.context_, gpu.ops_->CreateContext(gpu.device_.get()));
+  LOCKSTEP_ASSIGN_OR_RETURN(gpu.stream_, gpu.device_->CreateStream({}));
+  LOCKSTEP_ASSIGN_OR_RETURN(gpu.event_, gpu.device_->CreateEvent());
+  return gpu;
+}
+
+absl::Status Gpu::Wait() const {
+  stream_->Record(event_.get());
+  return event_->Wait();
+}
+
+absl::StatusOr<worker::DeviceBuffer> Gpu::RandomFloats(int64_t count) const {
+  constexpr int64_t kDrawn = 1 << 20;
+  static const Tensor& drawn = *new Tensor([] {
+    Tensor random(DType::kFloat32, Shape({kDrawn}));
+    const Philox generator(1, "floats");
+    uint64_t counter = 0;
+    for (float& value : random.as<float>()) value = UniformFloat(generator.At(counter++)[0]);
+    return random;
+  }());
+  LOCKSTEP_ASSIGN_OR_RETURN(worker::DeviceBuffer memory,
+                            device_->Allocate(static_cast<size_t>(count) * sizeof(float)));
+  for (int64_t first = 0; first < count; first += kDrawn) {
+    const auto floats = static_cast<size_t>(std::min(kDrawn, count - first));
+    stream_->CopyToDevice(memory.get() + first * sizeof(float), drawn.data(),
+                          floats * sizeof(float));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(Wait());
+  return memory;
+}
+
+absl::StatusOr<double> Gpu::SecondsOf(int times, const Enqueue& enqueue) const {
+  LOCKSTEP_RETURN_IF_ERROR(Wait());
+  const absl::Duration start = Clock::Real()->Monotonic();
+  for (int i = 0; i < times; ++i) LOCKSTEP_RETURN_IF_ERROR(enqueue());
+  LOCKSTEP_RETURN_IF_ERROR(Wait());
+  return absl::ToDoubleSeconds(Clock::Real()->Monotonic() - start) / times;
+}
+
+}  // namespace lockstep::bench::gpu

@@ -1,0 +1,199 @@
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "tests/bench/contest.h"
+#include "tests/bench/gpu/gpu.h"
+#include "tests/bench/gpu/rows.h"
+#include "worker/device/cuda/cuda_stream.h"
+#include "worker/ops/activation.h"
+#include "worker/ops/add.h"
+#include "worker/ops/batch_norm.h"
+#include "worker/ops/dropout.h"
+#include "worker/ops/pool.h"
+
+namespace lockstep::bench::gpu {
+namespace {
+
+constexpr int64_t kElements = int64_t{1} << 26;  // 256 MiB
+constexpr int64_t kBatch = 256;
+constexpr int64_t kPerExample = kElements / kBatch;  // 64 x 64 x 64
+constexpr int64_t kChannels = 64;
+constexpr int kCalls = 10;
+constexpr double kKernelTarget = 0.85;
+
+// An op on images, whose tensors are here.
+class OpSide {
+ public:
+  // As a copy counts: bytes read once and written once, per element of the input.
+  template <typename Options>
+  static absl::StatusOr<std::unique_ptr<OpSide>> Make(const Options& options, int inputs,
+                                                      int64_t outputs, int variables) {
+    LOCKSTEP_ASSIGN_OR_RETURN(Gpu gpu, Gpu::Open());
+    std::unique_ptr<OpSide> side(new OpSide(std::move(gpu)));
+    LOCKSTEP_ASSIGN_OR_RETURN(side->op_, side->gpu_.ops().Make(side->gpu_.context(), options));
+    for (int i = 0; i < inputs; ++i) {
+      LOCKSTEP_RETURN_IF_ERROR(side->Add(kElements, &side->inputs_));
+      LOCKSTEP_RETURN_IF_ERROR(side->Add(kElements, &side->input_gradients_));
+    }
+    for (int i = 0; i < variables; ++i) {
+      LOCKSTEP_RETURN_IF_ERROR(side->Add(kChannels, &side->variables_));
+      LOCKSTEP_RETURN_IF_ERROR(side->Add(kChannels, &side->variable_gradients_));
+    }
+    LOCKSTEP_RETURN_IF_ERROR(side->Add(outputs, &side->outputs_));  // and its gradient
+    LOCKSTEP_RETURN_IF_ERROR(side->Add(outputs, &side->outputs_));
+    return side;
+  }
+
+  absl::StatusOr<double> Forward() {
+    return gpu_.SecondsOf(kCalls, [this] {
+      return op_->Forward({.random_key = 7,
+                           .inputs = inputs_views(),
+                           .variables = variable_views(),
+                           .output = outputs_[0]},
+                          gpu_.stream());
+    });
+  }
+  absl::StatusOr<double> Backward() {
+    LOCKSTEP_RETURN_IF_ERROR(Forward().status());
+    return gpu_.SecondsOf(kCalls, [this] {
+      return op_->Backward({.inputs = inputs_views(),
+                            .variables = variable_views(),
+                            .output = outputs_[0],
+                            .output_gradient = outputs_[1],
+                            .input_gradients = input_gradients_,
+                            .variable_gradients = variable_gradients_},
+                           gpu_.stream());
+    });
+  }
+
+ private:
+  explicit OpSide(Gpu gpu) : gpu_(std::move(gpu)) {}
+
+  absl::Status Add(int64_t elements, std::vector<MutableTensorView>* views) {
+    LOCKSTEP_ASSIGN_OR_RETURN(memory_.emplace_back(), gpu_.RandomFloats(elements));
+    views->push_back({DType::kFloat32, Shape({elements}), memory_.back().get()});
+    return absl::OkStatus();
+  }
+  static std::span<const TensorView> AsConst(const std::vector<MutableTensorView>& views,
+                                             std::vector<TensorView>* constant) {
+    constant->assign(views.begin(), views.end());
+    return *constant;
+  }
+  std::span<const TensorView> inputs_views() { return AsConst(inputs_, &constant_inputs_); }
+  std::span<const TensorView> variable_views() { return AsConst(variables_, &constant_variables_); }
+
+  const Gpu gpu_;
+  std::vector<worker::DeviceBuffer> memory_;
+  std::unique_ptr<worker::Op> op_;
+  std::vector<MutableTensorView> inputs_;
+  std::vector<MutableTensorView> input_gradients_;
+  std::vector<MutableTensorView> variables_;
+  std::vector<MutableTensorView> variable_gradients_;
+  std::vector<MutableTensorView> outputs_;
+  std::vector<TensorView> constant_inputs_;
+  std::vector<TensorView> constant_variables_;
+};
+
+using MakeOp = std::function<absl::StatusOr<std::unique_ptr<OpSide>>()>;
+
+struct KernelCase {
+  std::string name;
+  // What must be read or written at least, in tensors of kElements.
+  double tensors = 2;
+  bool backward = false;
+  MakeOp make;
+};
+
+MakeOp Pool(worker::PoolKind kind) {
+  return [kind] {
+    worker::PoolOptions options{{.batch = kBatch}, kind, {64, 64, 64}, {32, 32, 64}};
+    options.window = {.extent = {2, 2}, .stride = {2, 2}};
+    return OpSide::Make(options, 1, kElements / 4, 0);
+  };
+}
+
+MakeOp Activation(worker::ActivationKind kind) {
+  return [kind] {
+    return OpSide::Make(worker::ActivationOptions{{.batch = kBatch}, kind, kPerExample}, 1,
+                        kElements, 0);
+  };
+}
+
+MakeOp BatchNorm() {
+  return [] {
+    return OpSide::Make(
+        worker::BatchNormOptions{{.batch = kBatch}, kPerExample / kChannels, kChannels}, 1,
+        kElements, 4);
+  };
+}
+
+std::vector<KernelCase> Cases() {
+  using worker::ActivationKind;
+  const MakeOp add = [] {
+    return OpSide::Make(worker::AddOptions{{.batch = kBatch}, kPerExample}, 2, kElements, 0);
+  };
+  const MakeOp dropout = [] {
+    return OpSide::Make(worker::DropoutOptions{{.batch = kBatch}, "drop", 0.25f, kPerExample}, 1,
+                        kElements, 0);
+  };
+  return {{"gpu_relu", 2, false, Activation(ActivationKind::kRelu)},
+          {"gpu_relu_gradient", 3, true, Activation(ActivationKind::kRelu)},
+          {"gpu_tanh", 2, false, Activation(ActivationKind::kTanh)},
+          {"gpu_sigmoid_gradient", 3, true, Activation(ActivationKind::kSigmoid)},
+          {"gpu_add", 3, false, add},
+          {"gpu_dropout", 2, false, dropout},
+          {"gpu_dropout_gradient", 2, true, dropout},
+          {"gpu_max_pool", 1.25, false, Pool(worker::PoolKind::kMax)},
+          {"gpu_max_pool_gradient", 2.5, true, Pool(worker::PoolKind::kMax)},
+          {"gpu_average_pool", 1.25, false, Pool(worker::PoolKind::kAverage)},
+          {"gpu_average_pool_gradient", 1.25, true, Pool(worker::PoolKind::kAverage)},
+          {"gpu_batch_norm", 3, false, BatchNorm()},
+          {"gpu_batch_norm_gradient", 5, true, BatchNorm()}};
+}
+
+// In GB/s.
+Measure RateOfKernel(const KernelCase& kernel) {
+  return [kernel]() -> absl::StatusOr<double> {
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<OpSide> side, kernel.make());
+    LOCKSTEP_RETURN_IF_ERROR(side->Forward().status());
+    LOCKSTEP_ASSIGN_OR_RETURN(const double seconds,
+                              kernel.backward ? side->Backward() : side->Forward());
+    return kernel.tensors * kElements * sizeof(float) / seconds / 1e9;
+  };
+}
+
+absl::StatusOr<double> RateOfDeviceCopy() {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Gpu gpu, Gpu::Open());
+  LOCKSTEP_ASSIGN_OR_RETURN(const worker::DeviceBuffer from, gpu.RandomFloats(kElements));
+  LOCKSTEP_ASSIGN_OR_RETURN(const worker::DeviceBuffer to, gpu.RandomFloats(kElements));
+  constexpr size_t kBytes = kElements * sizeof(float);
+  LOCKSTEP_ASSIGN_OR_RETURN(const double seconds, gpu.SecondsOf(kCalls, [&] {
+    static_cast<worker::cuda::CudaStream*>(gpu.stream())
+        ->CopyOnDevice(to.get(), from.get(), kBytes);
+    return absl::OkStatus();
+  }));
+  return 2 * kBytes / seconds / 1e9;
+}
+
+Contest KernelContest(const BenchOptions&) {
+  Contest contest{.unit = "GB/s",
+                  .higher_is_better = true,
+                  .note = "256 MiB; bytes that must be read and written"};
+  contest.sides.push_back({"copy", "a copy on the GPU", RateOfDeviceCopy});
+  for (const KernelCase& kernel : Cases()) {
+    contest.sides.push_back({kernel.name, kernel.name, RateOfKernel(kernel)});
+    contest.comparisons.push_back({kernel.name, kernel.name, "copy", kKernelTarget});
+  }
+  return contest;
+}
+
+}  // namespace
+
+RowGroup KernelRows() { return AsGroup(KernelContest); }
+
+}  // namespace lockstep::bench::gpu

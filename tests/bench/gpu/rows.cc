@@ -1,0 +1,11 @@
+#include "tests/bench/gpu/rows.h"
+
+namespace lockstep::bench::gpu {
+
+const std::vector<RowGroup>& Rows() {
+  static const auto* const rows =
+      new std::vector<RowGroup>{TowerRows(), CopyRows(), DenseRow(), KernelRows()};
+  return *rows;
+}
+
+}  // namespace lockstep::bench::gpu
