@@ -9,31 +9,31 @@ using lockstep::worker::SigmoidGradient;
 using lockstep::worker::TanhGradient;
 using lockstep::worker::VectorSigmoid;
 using lockstep::worker::VectorTanh;
-using lockstep::worker::cuda::ForEachElement;
+using lockstep::worker::cuda::MapElements;
 
 LOCKSTEP_KERNEL void lockstep_relu(float* y, const float* x, int64_t n) {
-  ForEachElement(n, [=](int64_t i) { y[i] = Relu(x[i]); });
+  MapElements(y, n, [=](int64_t i) { return Relu(x[i]); });
 }
 
 LOCKSTEP_KERNEL void lockstep_tanh(float* y, const float* x, int64_t n) {
-  ForEachElement(n, [=](int64_t i) { y[i] = VectorTanh(x[i]); });
+  MapElements(y, n, [=](int64_t i) { return VectorTanh(x[i]); });
 }
 
 LOCKSTEP_KERNEL void lockstep_sigmoid(float* y, const float* x, int64_t n) {
-  ForEachElement(n, [=](int64_t i) { y[i] = VectorSigmoid(x[i]); });
+  MapElements(y, n, [=](int64_t i) { return VectorSigmoid(x[i]); });
 }
 
 LOCKSTEP_KERNEL void lockstep_relu_gradient(float* to, const float* y, const float* gradient,
                                             int64_t n) {
-  ForEachElement(n, [=](int64_t i) { to[i] = ReluGradient(y[i], gradient[i]); });
+  MapElements(to, n, [=](int64_t i) { return ReluGradient(y[i], gradient[i]); });
 }
 
 LOCKSTEP_KERNEL void lockstep_tanh_gradient(float* to, const float* y, const float* gradient,
                                             int64_t n) {
-  ForEachElement(n, [=](int64_t i) { to[i] = TanhGradient(y[i], gradient[i]); });
+  MapElements(to, n, [=](int64_t i) { return TanhGradient(y[i], gradient[i]); });
 }
 
 LOCKSTEP_KERNEL void lockstep_sigmoid_gradient(float* to, const float* y, const float* gradient,
                                                int64_t n) {
-  ForEachElement(n, [=](int64_t i) { to[i] = SigmoidGradient(y[i], gradient[i]); });
+  MapElements(to, n, [=](int64_t i) { return SigmoidGradient(y[i], gradient[i]); });
 }

@@ -33,7 +33,7 @@ class BatchNormOp : public Op {
         options_(options),
         rows_(options.batch * options.positions),
         channels_(options.channels),
-        num_parts_(NumColumnParts(rows_)),
+        num_parts_(NumColumnParts(rows_, channels_)),
         kernels_(kernels),
         own_(std::move(own)) {}
 
@@ -43,8 +43,8 @@ class BatchNormOp : public Op {
     if (of_batch) {
       kernels_.moment_parts.Launch(stream, num_parts_ * channels_, parts(), x, num_parts_, rows_,
                                    channels_);
-      kernels_.moments.Launch(stream, channels_, own(kMean), own(kVariance), parts(), num_parts_,
-                              rows_, channels_);
+      kernels_.moments.LaunchBlocks(stream, channels_, own(kMean), own(kVariance), parts(),
+                                    num_parts_, rows_, channels_);
     }
     kernels_.normalise.Launch(stream, rows_ * channels_, args.output.as<float>().data(), x,
                               of_batch ? own(kMean) : Data(args.variables[kMovingMean]),
@@ -77,9 +77,9 @@ class BatchNormOp : public Op {
     kernels_.gradient_parts.Launch(stream, num_parts_ * channels_, parts(), x, y, gradient,
                                    own(kMean), own(kVariance), options_.epsilon, options_.relu,
                                    num_parts_, rows_, channels_);
-    kernels_.sum_parts.Launch(stream, channels_, beta, parts(), num_parts_, channels_);
-    kernels_.sum_parts.Launch(stream, channels_, gamma, parts() + num_parts_ * channels_,
-                              num_parts_, channels_);
+    kernels_.sum_parts.LaunchBlocks(stream, channels_, beta, parts(), num_parts_, channels_);
+    kernels_.sum_parts.LaunchBlocks(stream, channels_, gamma, parts() + num_parts_ * channels_,
+                                    num_parts_, channels_);
     if (!options_.input_gradient) return absl::OkStatus();
     kernels_.gradient.Launch(stream, rows_ * channels_, args.input_gradients[0].as<float>().data(),
                              x, y, gradient, own(kMean), own(kVariance),
@@ -131,8 +131,9 @@ OpTable::MadeOr<Op> MakeBatchNorm(CudaContext* context, const BatchNormOptions& 
   if (options.training && !options.frozen) {
     const int64_t rows = options.batch * options.positions;
     const auto channels = static_cast<size_t>(options.channels);
-    LOCKSTEP_RETURN_IF_ERROR(context->ReserveWorkspace(
-        2 * static_cast<size_t>(NumColumnParts(rows)) * channels * sizeof(double)));
+    LOCKSTEP_RETURN_IF_ERROR(
+        context->ReserveWorkspace(2 * static_cast<size_t>(NumColumnParts(rows, options.channels)) *
+                                  channels * sizeof(double)));
     LOCKSTEP_ASSIGN_OR_RETURN(
         own, context->device()->Allocate(BatchNormOp::kNumOwn * channels * sizeof(float)));
   }

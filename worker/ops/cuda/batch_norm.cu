@@ -6,10 +6,11 @@
 
 using lockstep::worker::Relu;
 using lockstep::worker::ReluGradient;
-using lockstep::worker::cuda::ForEachElement;
-using lockstep::worker::cuda::ForEachInColumns;
+using lockstep::worker::cuda::BlockSumOfParts;
+using lockstep::worker::cuda::ColumnRows;
+using lockstep::worker::cuda::ForEachColumn;
+using lockstep::worker::cuda::MapElements;
 using lockstep::worker::cuda::SumColumnParts;
-using lockstep::worker::cuda::SumOfParts;
 
 namespace {
 
@@ -34,25 +35,31 @@ LOCKSTEP_KERNEL void lockstep_moment_parts(double* parts, const float* x, int64_
 
 LOCKSTEP_KERNEL void lockstep_moments(float* mean, float* variance, const double* parts,
                                       int64_t num_parts, int64_t rows, int64_t channels) {
-  ForEachElement(channels, [=](int64_t c) {
-    const double n = static_cast<double>(rows);
-    const double of_x = SumOfParts(parts, num_parts, channels, c) / n;
-    const double of_squares = SumOfParts(parts + num_parts * channels, num_parts, channels, c) / n;
+  const double n = static_cast<double>(rows);
+  for (int64_t c = blockIdx.x; c < channels; c += gridDim.x) {
+    const double of_x = BlockSumOfParts(parts, num_parts, channels, c) / n;
+    const double of_squares =
+        BlockSumOfParts(parts + num_parts * channels, num_parts, channels, c) / n;
+    if (threadIdx.x != 0) continue;
     // A square of 24 bits is exact in double, so the difference of large numbers is no loss here.
     const double difference = of_squares - of_x * of_x;
     mean[c] = static_cast<float>(of_x);
     variance[c] = difference < 0 ? 0.0f : static_cast<float>(difference);
-  });
+  }
 }
 
 LOCKSTEP_KERNEL void lockstep_batch_norm(float* y, const float* x, const float* mean,
                                          const float* variance, const float* gamma,
                                          const float* beta, float epsilon, bool relu, int64_t rows,
                                          int64_t channels) {
-  ForEachInColumns(rows, channels, [=](int64_t i, int64_t, int64_t c) {
+  ForEachColumn(rows, channels, [=](int64_t c, const ColumnRows& own) {
     const float factor = gamma[c] * InverseDeviation(variance[c], epsilon);
-    const float value = (x[i] - mean[c]) * factor + beta[c];
-    y[i] = relu ? Relu(value) : value;
+    const float center = mean[c];
+    const float offset = beta[c];
+    own.MapTo(y, [=](int64_t i) {
+      const float value = (x[i] - center) * factor + offset;
+      return relu ? Relu(value) : value;
+    });
   });
 }
 
@@ -76,11 +83,17 @@ LOCKSTEP_KERNEL void lockstep_batch_norm_gradient(float* to, const float* x, con
                                                   const float* beta_gradient, float epsilon,
                                                   bool relu, int64_t rows, int64_t channels) {
   const float n = static_cast<float>(rows);
-  ForEachInColumns(rows, channels, [=](int64_t i, int64_t, int64_t c) {
+  ForEachColumn(rows, channels, [=](int64_t c, const ColumnRows& own) {
     const float inverse = InverseDeviation(variance[c], epsilon);
-    const float normal = (x[i] - mean[c]) * inverse;
-    const float of_moments = (beta_gradient[c] + normal * gamma_gradient[c]) / n;
-    to[i] = gamma[c] * inverse * (BeforeRelu(y[i], gradient[i], relu) - of_moments);
+    const float center = mean[c];
+    const float factor = gamma[c] * inverse;
+    const float of_beta = beta_gradient[c];
+    const float of_gamma = gamma_gradient[c];
+    own.MapTo(to, [=](int64_t i) {
+      const float normal = (x[i] - center) * inverse;
+      const float of_moments = (of_beta + normal * of_gamma) / n;
+      return factor * (BeforeRelu(y[i], gradient[i], relu) - of_moments);
+    });
   });
 }
 
@@ -89,13 +102,13 @@ LOCKSTEP_KERNEL void lockstep_frozen_batch_norm_gradient(float* to, const float*
                                                          const float* variance, const float* gamma,
                                                          float epsilon, bool relu, int64_t rows,
                                                          int64_t channels) {
-  ForEachInColumns(rows, channels, [=](int64_t i, int64_t, int64_t c) {
+  ForEachColumn(rows, channels, [=](int64_t c, const ColumnRows& own) {
     const float factor = gamma[c] * InverseDeviation(variance[c], epsilon);
-    to[i] = BeforeRelu(y[i], gradient[i], relu) * factor;
+    own.MapTo(to, [=](int64_t i) { return BeforeRelu(y[i], gradient[i], relu) * factor; });
   });
 }
 
 LOCKSTEP_KERNEL void lockstep_follow(float* to, const float* old, const float* of_batch,
                                      float momentum, int64_t n) {
-  ForEachElement(n, [=](int64_t i) { to[i] = momentum * old[i] + (1 - momentum) * of_batch[i]; });
+  MapElements(to, n, [=](int64_t i) { return momentum * old[i] + (1 - momentum) * of_batch[i]; });
 }

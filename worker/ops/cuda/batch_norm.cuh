@@ -8,7 +8,7 @@
 // sum's.
 LOCKSTEP_KERNEL void lockstep_moment_parts(double* parts, const float* x, int64_t num_parts,
                                            int64_t rows, int64_t channels);
-// Mean and biased variance of the sums. One thread per channel.
+// Mean and biased variance of the sums. Blocks of kRowThreads threads, one per channel.
 LOCKSTEP_KERNEL void lockstep_moments(float* mean, float* variance, const double* parts,
                                       int64_t num_parts, int64_t rows, int64_t channels);
 

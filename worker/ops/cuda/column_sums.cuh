@@ -8,6 +8,6 @@
 LOCKSTEP_KERNEL void lockstep_column_parts(double* parts, const float* matrix, int64_t num_parts,
                                            int64_t rows, int64_t columns);
 
-// sums[c] = the sum of parts[...][c]. One thread per column.
+// sums[c] = the sum of parts[...][c]. Blocks of kRowThreads threads, one per column.
 LOCKSTEP_KERNEL void lockstep_sum_column_parts(float* sums, const double* parts, int64_t num_parts,
                                                int64_t columns);

@@ -11,8 +11,12 @@
 namespace lockstep::worker::cuda {
 
 // Into how many parts the rows are divided, each of which a thread sums for a column: enough for
-// all threads of a GPU where there are many rows.
-inline int64_t NumColumnParts(int64_t rows) { return std::clamp<int64_t>(rows / 64, 1, 256); }
+// all threads of a GPU, of which a part has rows enough.
+inline int64_t NumColumnParts(int64_t rows, int64_t columns) {
+  constexpr int64_t kThreads = 1 << 18;
+  constexpr int64_t kRows = 32;
+  return std::max<int64_t>(1, std::min(rows / kRows, kThreads / columns));
+}
 
 class ColumnSums {
  public:
@@ -21,7 +25,7 @@ class ColumnSums {
     ColumnSums sums(context, rows, columns);
     LOCKSTEP_ASSIGN_OR_RETURN(sums.parts_, LOCKSTEP_FIND_KERNEL(context, lockstep_column_parts));
     LOCKSTEP_ASSIGN_OR_RETURN(sums.sum_, LOCKSTEP_FIND_KERNEL(context, lockstep_sum_column_parts));
-    const int64_t parts = NumColumnParts(rows) * columns;
+    const int64_t parts = NumColumnParts(rows, columns) * columns;
     LOCKSTEP_RETURN_IF_ERROR(
         context->ReserveWorkspace(static_cast<size_t>(parts) * sizeof(double)));
     return sums;
@@ -30,9 +34,9 @@ class ColumnSums {
   // sums [columns] of matrix [rows, columns].
   void Launch(Stream* stream, float* sums, const float* matrix) const {
     auto* const parts = static_cast<double*>(context_->workspace());
-    const int64_t num_parts = NumColumnParts(rows_);
+    const int64_t num_parts = NumColumnParts(rows_, columns_);
     parts_->Launch(stream, num_parts * columns_, parts, matrix, num_parts, rows_, columns_);
-    sum_->Launch(stream, columns_, sums, parts, num_parts, columns_);
+    sum_->LaunchBlocks(stream, columns_, sums, parts, num_parts, columns_);
   }
 
  private:

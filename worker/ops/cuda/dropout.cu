@@ -9,21 +9,26 @@ using lockstep::worker::DropElement;
 using lockstep::worker::kDropoutPerBlock;
 using lockstep::worker::KeepsElement;
 using lockstep::worker::cuda::ForEachElement;
+using lockstep::worker::cuda::Map;
+using lockstep::worker::cuda::MapElements;
 
 LOCKSTEP_KERNEL void lockstep_dropout(float* y, uint8_t* kept, const float* x, uint64_t key,
                                       float rate, float scale, int64_t n) {
   ForEachElement((n + kDropoutPerBlock - 1) / kDropoutPerBlock, [=](int64_t block) {
     const PhiloxNumbers numbers = PhiloxBlock(key, static_cast<uint64_t>(block), /*lane=*/0);
-    for (int64_t number = 0; number < kDropoutPerBlock; ++number) {
-      const int64_t i = block * kDropoutPerBlock + number;
-      if (i >= n) return;
-      kept[i] = KeepsElement(numbers.at[number], rate);
-      y[i] = DropElement(x[i], kept[i], scale);
-    }
+    const int64_t first = block * kDropoutPerBlock;
+    const int64_t left = n - first;
+    const auto at = [=](int64_t number) { return first + number; };
+    const int64_t count = left < kDropoutPerBlock ? left : kDropoutPerBlock;
+    Map(count, at, y, [=](int64_t i) {
+      const bool keeps = KeepsElement(numbers.at[i - first], rate);
+      kept[i] = keeps;
+      return DropElement(x[i], keeps, scale);
+    });
   });
 }
 
 LOCKSTEP_KERNEL void lockstep_dropout_gradient(float* to, const uint8_t* kept,
                                                const float* gradient, float scale, int64_t n) {
-  ForEachElement(n, [=](int64_t i) { to[i] = DropElement(gradient[i], kept[i], scale); });
+  MapElements(to, n, [=](int64_t i) { return DropElement(gradient[i], kept[i], scale); });
 }

@@ -14,4 +14,35 @@ LOCKSTEP_DEVICE inline void ForEachElement(int64_t n, const Body& body) {
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += threads) body(i);
 }
 
+// Elements that a thread reads before it writes the first: memory answers late, and the compiler
+// does not know that what is written is not read again.
+inline constexpr int kAtATime = 4;
+
+// to[at(k)] = value(at(k)) for k from 0 to count - 1. value(i) may read element i of `to` itself,
+// and no other.
+template <typename At, typename Value>
+LOCKSTEP_DEVICE inline void Map(int64_t count, const At& at, float* to, const Value& value) {
+  int64_t k = 0;
+  LOCKSTEP_NO_UNROLL
+  for (; k + kAtATime <= count; k += kAtATime) {
+    float values[kAtATime];
+    LOCKSTEP_UNROLL
+    for (int j = 0; j < kAtATime; ++j) values[j] = value(at(k + j));
+    LOCKSTEP_UNROLL
+    for (int j = 0; j < kAtATime; ++j) to[at(k + j)] = values[j];
+  }
+  LOCKSTEP_NO_UNROLL
+  for (; k < count; ++k) to[at(k)] = value(at(k));
+}
+
+// to[i] = value(i) for each i in [0, n), divided as by ForEachElement.
+template <typename Value>
+LOCKSTEP_DEVICE inline void MapElements(float* to, int64_t n, const Value& value) {
+  const int64_t threads = int64_t{gridDim.x} * blockDim.x;
+  const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const int64_t count = thread < n ? (n - thread - 1) / threads + 1 : 0;
+  Map(
+      count, [=](int64_t k) { return thread + k * threads; }, to, value);
+}
+
 }  // namespace lockstep::worker::cuda

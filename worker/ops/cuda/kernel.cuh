@@ -10,8 +10,14 @@
 #define LOCKSTEP_DEVICE __device__
 // Before a loop whose copies would take too many registers.
 #define LOCKSTEP_NO_UNROLL _Pragma("unroll 1")
+// Before one whose turns are few, and known when it is compiled.
+#define LOCKSTEP_UNROLL _Pragma("unroll")
+// Before one that should have several loads under way.
+#define LOCKSTEP_UNROLL_SOME _Pragma("unroll 4")
 #else
 #define LOCKSTEP_KERNEL extern "C"
 #define LOCKSTEP_DEVICE
 #define LOCKSTEP_NO_UNROLL
+#define LOCKSTEP_UNROLL
+#define LOCKSTEP_UNROLL_SOME
 #endif

@@ -10,8 +10,9 @@
 
 namespace lockstep::worker::cuda {
 
-// Enough for any GPU; each thread then has several elements.
-inline constexpr int64_t kMostBlocks = 1 << 16;
+// More than run at a time on any GPU. Where there are more elements than threads, each thread has
+// several, and several of their loads under way.
+inline constexpr int64_t kMostBlocks = 1 << 12;
 
 template <typename Function>
 class Kernel;

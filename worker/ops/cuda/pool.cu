@@ -56,93 +56,167 @@ LOCKSTEP_DEVICE int64_t NumInputs(const LockstepPool& pool) {
   return int64_t{pool.batch} * pool.input[0] * pool.input[1] * pool.channels;
 }
 
-// The sum of part(index of the output, its row, its column) over the outputs whose window has
-// element i of the image.
-template <typename Part>
-LOCKSTEP_DEVICE float SumOverOutputs(int32_t i, const LockstepPool& pool, const Part& part) {
-  const Place at = PlaceOf(i, pool.input, pool.channels);
-  const Range rows = OutputsOf(at.row, pool, 0);
-  const Range columns = OutputsOf(at.column, pool, 1);
-  float sum = 0;
-  for (int32_t row = rows.begin; row < rows.end; ++row) {
-    LOCKSTEP_NO_UNROLL
-    for (int32_t column = columns.begin; column < columns.end; ++column) {
-      const int32_t output =
-          IndexOf({at.example, row, column, at.channel}, pool.output, pool.channels);
-      sum += part(output, at, row, column);
+// Neighbouring channels that a thread has together, where they divide the number of channels: it
+// finds their place, which takes divisions, once.
+constexpr int32_t kTogether = 4;
+
+template <typename T, int32_t kLanes>
+struct alignas(sizeof(T) * kLanes) Lanes {
+  T at[kLanes];
+};
+
+template <int32_t kLanes, typename T>
+LOCKSTEP_DEVICE Lanes<T, kLanes> Load(const T* from, int32_t i) {
+  return *reinterpret_cast<const Lanes<T, kLanes>*>(from + i);
+}
+template <int32_t kLanes, typename T>
+LOCKSTEP_DEVICE void Store(T* to, int32_t i, const Lanes<T, kLanes>& lanes) {
+  *reinterpret_cast<Lanes<T, kLanes>*>(to + i) = lanes;
+}
+
+// Calls body(i) for the first element i of each thread's channels.
+template <int32_t kLanes, typename Body>
+LOCKSTEP_DEVICE void ForEachLanes(int64_t n, const Body& body) {
+  ForEachElement(n / kLanes, [=](int64_t group) { body(static_cast<int32_t>(group) * kLanes); });
+}
+
+// Where in its window the row and column of the image are.
+LOCKSTEP_DEVICE int32_t PlaceInWindow(const Place& output, int32_t row, int32_t column,
+                                      const LockstepPool& pool) {
+  const int32_t in_row = row - (output.row * pool.stride[0] - pool.pad[0]);
+  const int32_t in_column = column - (output.column * pool.stride[1] - pool.pad[1]);
+  return in_row * pool.extent[1] + in_column;
+}
+
+template <int32_t kLanes>
+LOCKSTEP_DEVICE void MaxPool(float* y, int32_t* places, const float* x, const LockstepPool& pool) {
+  ForEachLanes<kLanes>(NumOutputs(pool), [=](int32_t i) {
+    const Place at = PlaceOf(i, pool.output, pool.channels);
+    const Range rows = InputsOf(at.row, pool, 0);
+    const Range columns = InputsOf(at.column, pool, 1);
+    Lanes<float, kLanes> largest;
+    Lanes<int32_t, kLanes> place;
+    for (int32_t lane = 0; lane < kLanes; ++lane) {
+      largest.at[lane] = -INFINITY;
+      place.at[lane] = PlaceInWindow(at, rows.begin, columns.begin, pool);
     }
-  }
-  return sum;
+    for (int32_t row = rows.begin; row < rows.end; ++row) {
+      for (int32_t column = columns.begin; column < columns.end; ++column) {
+        const int32_t from =
+            IndexOf({at.example, row, column, at.channel}, pool.input, pool.channels);
+        const Lanes<float, kLanes> values = Load<kLanes>(x, from);
+        for (int32_t lane = 0; lane < kLanes; ++lane) {
+          const float value = values.at[lane];
+          // Nothing is larger than a NaN, so it stays and is found.
+          if (!(value > largest.at[lane] || std::isnan(value))) continue;
+          largest.at[lane] = value;
+          place.at[lane] = PlaceInWindow(at, row, column, pool);
+        }
+      }
+    }
+    Store(y, i, largest);
+    if (places != nullptr) Store(places, i, place);
+  });
+}
+
+// to = the sum of add(index of the output, its row and column, the element's place, sums) over the
+// outputs whose window has the element of the image.
+template <int32_t kLanes, typename Add>
+LOCKSTEP_DEVICE void SumOverOutputs(float* to, const LockstepPool& pool, const Add& add) {
+  ForEachLanes<kLanes>(NumInputs(pool), [=](int32_t i) {
+    const Place at = PlaceOf(i, pool.input, pool.channels);
+    const Range rows = OutputsOf(at.row, pool, 0);
+    const Range columns = OutputsOf(at.column, pool, 1);
+    Lanes<float, kLanes> sums;
+    for (int32_t lane = 0; lane < kLanes; ++lane) sums.at[lane] = 0;
+    for (int32_t row = rows.begin; row < rows.end; ++row) {
+      LOCKSTEP_NO_UNROLL
+      for (int32_t column = columns.begin; column < columns.end; ++column) {
+        const Place output = {at.example, row, column, at.channel};
+        add(IndexOf(output, pool.output, pool.channels), output, at, &sums);
+      }
+    }
+    Store(to, i, sums);
+  });
+}
+
+template <int32_t kLanes>
+LOCKSTEP_DEVICE void MaxPoolGradient(float* to, const int32_t* places, const float* gradient,
+                                     const LockstepPool& pool) {
+  SumOverOutputs<kLanes>(
+      to, pool,
+      [=](int32_t output, const Place& window, const Place& at, Lanes<float, kLanes>* sums) {
+        const int32_t own = PlaceInWindow(window, at.row, at.column, pool);
+        const auto largest = Load<kLanes>(places, output);
+        const auto gradients = Load<kLanes>(gradient, output);
+        for (int32_t lane = 0; lane < kLanes; ++lane) {
+          if (largest.at[lane] == own) sums->at[lane] += gradients.at[lane];
+        }
+      });
+}
+
+template <int32_t kLanes>
+LOCKSTEP_DEVICE void AveragePool(float* y, const float* x, const LockstepPool& pool) {
+  ForEachLanes<kLanes>(NumOutputs(pool), [=](int32_t i) {
+    const Place at = PlaceOf(i, pool.output, pool.channels);
+    const Range rows = InputsOf(at.row, pool, 0);
+    const Range columns = InputsOf(at.column, pool, 1);
+    Lanes<float, kLanes> sums;
+    for (int32_t lane = 0; lane < kLanes; ++lane) sums.at[lane] = 0;
+    for (int32_t row = rows.begin; row < rows.end; ++row) {
+      for (int32_t column = columns.begin; column < columns.end; ++column) {
+        const int32_t from =
+            IndexOf({at.example, row, column, at.channel}, pool.input, pool.channels);
+        const Lanes<float, kLanes> values = Load<kLanes>(x, from);
+        for (int32_t lane = 0; lane < kLanes; ++lane) sums.at[lane] += values.at[lane];
+      }
+    }
+    const auto count = (rows.end - rows.begin) * (columns.end - columns.begin);
+    for (int32_t lane = 0; lane < kLanes; ++lane) sums.at[lane] /= static_cast<float>(count);
+    Store(y, i, sums);
+  });
+}
+
+template <int32_t kLanes>
+LOCKSTEP_DEVICE void AveragePoolGradient(float* to, const float* gradient,
+                                         const LockstepPool& pool) {
+  SumOverOutputs<kLanes>(
+      to, pool, [=](int32_t output, const Place& window, const Place&, Lanes<float, kLanes>* sums) {
+        const Range rows = InputsOf(window.row, pool, 0);
+        const Range columns = InputsOf(window.column, pool, 1);
+        const int32_t count = (rows.end - rows.begin) * (columns.end - columns.begin);
+        const auto gradients = Load<kLanes>(gradient, output);
+        for (int32_t lane = 0; lane < kLanes; ++lane) {
+          sums->at[lane] += gradients.at[lane] / static_cast<float>(count);
+        }
+      });
+}
+
+LOCKSTEP_DEVICE bool AreTogether(const LockstepPool& pool) {
+  return pool.channels % kTogether == 0;
 }
 
 }  // namespace
 
 LOCKSTEP_KERNEL void lockstep_max_pool(float* y, int32_t* places, const float* x,
                                        LockstepPool pool) {
-  ForEachElement(NumOutputs(pool), [=](int64_t element) {
-    const int32_t i = static_cast<int32_t>(element);
-    const Place at = PlaceOf(i, pool.output, pool.channels);
-    const Range rows = InputsOf(at.row, pool, 0);
-    const Range columns = InputsOf(at.column, pool, 1);
-    Place first = {at.example, rows.begin, columns.begin, at.channel};
-    float largest = -INFINITY;
-    for (int32_t row = rows.begin; row < rows.end; ++row) {
-      for (int32_t column = columns.begin; column < columns.end; ++column) {
-        const Place place = {at.example, row, column, at.channel};
-        const float value = x[IndexOf(place, pool.input, pool.channels)];
-        // Nothing is larger than a NaN, so it stays and is found.
-        if (!(value > largest || std::isnan(value))) continue;
-        largest = value;
-        first = place;
-      }
-    }
-    y[i] = largest;
-    if (places == nullptr) return;
-    const int32_t row = first.row - (at.row * pool.stride[0] - pool.pad[0]);
-    const int32_t column = first.column - (at.column * pool.stride[1] - pool.pad[1]);
-    places[i] = static_cast<int32_t>(row * pool.extent[1] + column);
-  });
+  if (AreTogether(pool)) return MaxPool<kTogether>(y, places, x, pool);
+  MaxPool<1>(y, places, x, pool);
 }
 
 LOCKSTEP_KERNEL void lockstep_max_pool_gradient(float* to, const int32_t* places,
                                                 const float* gradient, LockstepPool pool) {
-  ForEachElement(NumInputs(pool), [=](int64_t element) {
-    const int32_t i = static_cast<int32_t>(element);
-    to[i] =
-        SumOverOutputs(i, pool, [=](int32_t output, const Place& at, int32_t row, int32_t column) {
-          const int32_t in_row = at.row - (row * pool.stride[0] - pool.pad[0]);
-          const int32_t in_column = at.column - (column * pool.stride[1] - pool.pad[1]);
-          const bool is_largest = places[output] == in_row * pool.extent[1] + in_column;
-          return is_largest ? gradient[output] : 0.0f;
-        });
-  });
+  if (AreTogether(pool)) return MaxPoolGradient<kTogether>(to, places, gradient, pool);
+  MaxPoolGradient<1>(to, places, gradient, pool);
 }
 
 LOCKSTEP_KERNEL void lockstep_average_pool(float* y, const float* x, LockstepPool pool) {
-  ForEachElement(NumOutputs(pool), [=](int64_t element) {
-    const int32_t i = static_cast<int32_t>(element);
-    const Place at = PlaceOf(i, pool.output, pool.channels);
-    const Range rows = InputsOf(at.row, pool, 0);
-    const Range columns = InputsOf(at.column, pool, 1);
-    float sum = 0;
-    for (int32_t row = rows.begin; row < rows.end; ++row) {
-      for (int32_t column = columns.begin; column < columns.end; ++column) {
-        sum += x[IndexOf({at.example, row, column, at.channel}, pool.input, pool.channels)];
-      }
-    }
-    y[i] = sum / static_cast<float>((rows.end - rows.begin) * (columns.end - columns.begin));
-  });
+  if (AreTogether(pool)) return AveragePool<kTogether>(y, x, pool);
+  AveragePool<1>(y, x, pool);
 }
 
 LOCKSTEP_KERNEL void lockstep_average_pool_gradient(float* to, const float* gradient,
                                                     LockstepPool pool) {
-  ForEachElement(NumInputs(pool), [=](int64_t element) {
-    const int32_t i = static_cast<int32_t>(element);
-    to[i] = SumOverOutputs(i, pool, [=](int32_t output, const Place&, int32_t row, int32_t column) {
-      const Range rows = InputsOf(row, pool, 0);
-      const Range columns = InputsOf(column, pool, 1);
-      const int32_t count = (rows.end - rows.begin) * (columns.end - columns.begin);
-      return gradient[output] / static_cast<float>(count);
-    });
-  });
+  if (AreTogether(pool)) return AveragePoolGradient<kTogether>(to, gradient, pool);
+  AveragePoolGradient<1>(to, gradient, pool);
 }

@@ -1,4 +1,5 @@
-// Pools of images [batch, height, width, channels]. One thread per element of what is written.
+// Pools of images [batch, height, width, channels]. A thread for each element of what is written,
+// or fewer. Memory is aligned to 16 bytes.
 #pragma once
 
 #include "worker/ops/cuda/kernel.cuh"

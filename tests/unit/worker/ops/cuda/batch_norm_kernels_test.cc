@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/unit/worker/ops/cuda/kernel_check.h"
+#include "worker/ops/cuda/block_threads.cuh"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -44,13 +45,15 @@ const float* Read(Guarded<float>& numbers) { return numbers.data(); }
 
 TEST_CASE("moments of columns equal their references") {
   ForEachShape([](const Grid& grid, int64_t rows, int64_t channels) {
+    // Emulated barriers take long.
+    if (channels > kRowThreads + 1 && &grid != &kGrids[2]) return;
     for (const int64_t num_parts : {int64_t{1}, rows}) {
       Guarded<float> x = Numbers(rows * channels, 2);
       Guarded<double> parts(2 * num_parts * channels);
       Guarded<float> mean(channels);
       Guarded<float> variance(channels);
       Launch("lockstep_moment_parts", grid, parts.data(), Read(x), num_parts, rows, channels);
-      Launch("lockstep_moments", grid, mean.data(), variance.data(),
+      Launch("lockstep_moments", {grid.blocks, kRowThreads}, mean.data(), variance.data(),
              static_cast<const double*>(parts.data()), num_parts, rows, channels);
       int64_t wrong = 0;
       for (int64_t c = 0; c < channels; ++c) {
@@ -79,14 +82,14 @@ TEST_CASE("a variance far from zero is no difference of rounded numbers, and is 
     float variance = 0;
     Launch("lockstep_moment_parts", {1, 1}, parts.data(), Read(x), int64_t{1}, int64_t{4},
            int64_t{1});
-    Launch("lockstep_moments", {1, 1}, &mean, &variance, static_cast<const double*>(parts.data()),
-           int64_t{1}, int64_t{4}, int64_t{1});
+    Launch("lockstep_moments", {1, kRowThreads}, &mean, &variance,
+           static_cast<const double*>(parts.data()), int64_t{1}, int64_t{4}, int64_t{1});
     CHECK(variance == Approx(0.25).epsilon(1e-2));
     for (int64_t i = 0; i < 4; ++i) x[i] = offset + 0.1f;
     Launch("lockstep_moment_parts", {1, 1}, parts.data(), Read(x), int64_t{1}, int64_t{4},
            int64_t{1});
-    Launch("lockstep_moments", {1, 1}, &mean, &variance, static_cast<const double*>(parts.data()),
-           int64_t{1}, int64_t{4}, int64_t{1});
+    Launch("lockstep_moments", {1, kRowThreads}, &mean, &variance,
+           static_cast<const double*>(parts.data()), int64_t{1}, int64_t{4}, int64_t{1});
     CHECK(variance >= 0);
   }
 }

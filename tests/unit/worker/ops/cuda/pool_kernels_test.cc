@@ -9,6 +9,8 @@ namespace lockstep::worker::cuda {
 namespace {
 
 constexpr LockstepPool kPools[] = {
+    // Four channels of a thread at a time.
+    {2, 4, {5, 4}, {3, 2}, {2, 2}, {2, 2}, {1, 0}}, {1, 12, {6, 7}, {6, 7}, {3, 3}, {1, 1}, {1, 1}},
     {2, 3, {6, 6}, {3, 3}, {2, 2}, {2, 2}, {0, 0}},  // windows side by side
     {1, 5, {7, 8}, {4, 4}, {3, 3}, {2, 2}, {1, 0}},  // that overlap, with padding
     {3, 1, {9, 7}, {3, 2}, {2, 1}, {3, 4}, {0, 0}},  // with pixels between them
