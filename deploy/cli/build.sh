@@ -49,6 +49,11 @@ run_bazel() {
 
 binary_of() { local label=${1#//}; echo "$bin/${label/://}"; }
 
+# The labels of the tests that need a GPU.
+gpu_tests() {
+  bazel_command query --noshow_progress 'attr(tags, "\bgpu\b", tests(//tests/...))' 2>"$cache/query.log"
+}
+
 # What the binaries are made of, and how the binaries looked after the last build: when neither has
 # changed there is nothing to do, and Bazel need not start.
 fingerprint() {

@@ -4,10 +4,6 @@
 
 most_bundle_bytes=$((40 << 20))
 
-gpu_tests() {
-  bazel_command query --noshow_progress 'attr(tags, "\bgpu\b", tests(//tests/...))' 2>"$cache/bundle.log"
-}
-
 # Those that PROGRAM... load. The C library's are the machine's own, and so is its driver.
 libraries_of() {
   ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
@@ -45,7 +41,7 @@ run_bundle() {
   ensure_packages build bundle
   mapfile -t tests < <(gpu_tests)
   stop_own_server
-  ((${#tests[@]} > 0)) || die 70 "bazel lists no tests for GPUs. Remedy: see $cache/bundle.log"
+  ((${#tests[@]} > 0)) || die 70 "bazel lists no tests for GPUs. Remedy: see $cache/query.log"
   build_targets "${daemons[@]}" "${tools[@]}" //tests/bench:bench "${tests[@]}"
   folder=$(mktemp -d "$cache/bundle.XXXXXX")
   # shellcheck disable=SC2064  # as it is now

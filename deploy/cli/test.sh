@@ -37,6 +37,18 @@ print_count() {
       }'
 }
 
+has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU '; }
+
+# count_left_out: says how many cases wait for a machine with a GPU. Their programs are built.
+count_left_out() {
+  local label cases total=0
+  for label in $(gpu_tests); do
+    cases=$("$(binary_of "$label")" --list-test-names-only 2>/dev/null | wc -l)
+    total=$((total + cases))
+  done
+  ((total == 0)) || echo "$total cases not run: they need a GPU"
+}
+
 # Makes a Python for the tests in which programs of others read our files and call our services, and
 # sets `python`. Without the network it cannot be made: `python` stays empty, and those tests fail.
 python=
@@ -61,14 +73,17 @@ run_tests() {
     run_oracle "$@"
     return
   fi
-  local argument has_target='' status=0 count=0
+  local argument has_target='' status=0 count=0 filter='' left_out=''
   for argument; do [[ $argument == -* ]] || has_target=1; done
   [ -n "$has_target" ] || set -- "$@" //...
   make_python
-  set -- --test_tag_filters=-gpu ${python:+"--test_env=LOCKSTEP_PYTHON=$python"} "$@"
+  has_gpu || filter=-gpu
+  set -- --test_tag_filters="$filter" ${python:+"--test_env=LOCKSTEP_PYTHON=$python"} "$@"
   run_bazel "testing" "$cache/test.log" test --config=unity --keep_going --test_summary=short "$@" || status=$?
+  if [ -z "$has_target" ] && [ -n "$filter" ]; then left_out=$(count_left_out); fi
   stop_own_server
   bazel_output "$cache/test.log"
+  [ -z "$left_out" ] || echo "$left_out"
   print_count "$cache/test.log" "$status" || count=1
   # Bazel's 4: there is no test among the targets.
   ((status == 0 && count == 0)) || exit 1

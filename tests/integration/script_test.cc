@@ -135,6 +135,24 @@ TEST_CASE("the closing line of the tests adds up the cases of all binaries") {
   CHECK_THAT(failed.output, EndsWith("\n24 passed, 5 failed\n"));
 }
 
+TEST_CASE("cases that wait for a GPU are counted, and run where there is one") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("results", "//a:script_test                PASSED in 0.2s\n");
+  tree.folder().Write("gpu_tests", "//a:x_gpu_test\n//a:y_gpu_test\n");
+  for (const std::string name : {"x", "y"}) {
+    const std::string path =
+        tree.folder().Write("bazel-bin/a/" + name + "_gpu_test",
+                            "#!/bin/sh\n[ \"$1\" = --list-test-names-only ] && seq 3\n");
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  CHECK_THAT(tree.Run({"test"}).output,
+             EndsWith("\n6 cases not run: they need a GPU\n1 passed, 0 failed\n"));
+  CHECK_THAT(tree.Run({"test", "//a:script_test"}).output, !Contains("GPU"));
+  tree.Fake("nvidia-smi", "echo 'GPU 0: NVIDIA H100'");
+  CHECK_THAT(tree.Run({"test"}).output, !Contains("GPU"));
+}
+
 TEST_CASE("the tests are given a Python with the packages they need, made once") {
   const Tree tree;
   tree.folder().Write("lists", "");

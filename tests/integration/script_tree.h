@@ -28,6 +28,7 @@ esac
 )sh";
 inline constexpr char kBazel[] = R"sh(
 case $1 in --*) shift ;; esac
+if [ "$1" = query ]; then cat "$FAKE/gpu_tests" 2>/dev/null; exit; fi
 echo "bazel $1" >>"$FAKE/calls"
 setsid tail -f "$FAKE/installed" >/dev/null 2>&1 &  # the server
 cd "$(dirname "$0")/.." || exit 1
@@ -85,6 +86,7 @@ class Tree {
     Fake("g++", kCompiler);
     Fake("pkg-config", "echo -lmpi\n");
     Fake("id", "echo 0");
+    Fake("nvidia-smi", "exit 9");
     folder_.Write("installed", "");
     folder_.Write("calls", "");
   }
