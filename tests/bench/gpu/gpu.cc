@@ -48,12 +48,23 @@ absl::StatusOr<worker::DeviceBuffer> Gpu::RandomFloats(int64_t count) const {
   return memory;
 }
 
-absl::StatusOr<double> Gpu::SecondsOf(int times, const Enqueue& enqueue) const {
+absl::StatusOr<absl::Duration> Gpu::DurationOf(int times, const Enqueue& enqueue) const {
   LOCKSTEP_RETURN_IF_ERROR(Wait());
   const absl::Duration start = Clock::Real()->Monotonic();
   for (int i = 0; i < times; ++i) LOCKSTEP_RETURN_IF_ERROR(enqueue());
   LOCKSTEP_RETURN_IF_ERROR(Wait());
-  return absl::ToDoubleSeconds(Clock::Real()->Monotonic() - start) / times;
+  return Clock::Real()->Monotonic() - start;
+}
+
+absl::StatusOr<double> Gpu::SecondsOf(int times, const Enqueue& enqueue) const {
+  // An idle GPU has lowered its clock to a fifth.
+  constexpr absl::Duration kWarmUp = absl::Milliseconds(100);
+  for (absl::Duration warm; warm < kWarmUp;) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const absl::Duration took, DurationOf(times, enqueue));
+    warm += took;
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const absl::Duration took, DurationOf(times, enqueue));
+  return absl::ToDoubleSeconds(took) / times;
 }
 
 }  // namespace lockstep::bench::gpu

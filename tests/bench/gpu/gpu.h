@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "worker/device/device.h"
 #include "worker/ops/op_table.h"
 
@@ -27,11 +28,12 @@ class Gpu {
   // Memory with so many floats in [0, 1): zeros can be faster than what a model has.
   absl::StatusOr<worker::DeviceBuffer> RandomFloats(int64_t count) const;
 
-  // Of one call among `times` calls that follow one another.
+  // Of one call among `times` calls that follow one another, on a GPU that is warm.
   absl::StatusOr<double> SecondsOf(int times, const Enqueue& enqueue) const;
 
  private:
   absl::Status Wait() const;
+  absl::StatusOr<absl::Duration> DurationOf(int times, const Enqueue& enqueue) const;
 
   std::shared_ptr<worker::Device> device_;
   const worker::OpTable* ops_ = nullptr;
