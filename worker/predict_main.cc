@@ -19,13 +19,14 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/config/flags.h"
 #include "common/fs/atomic_file.h"
-#include "worker/backend/backend.h"
+#include "worker/backend/device_flag.h"
 #include "worker/evaluate/data_argument.h"
 #include "worker/evaluate/evaluate_range.h"
 #include "worker/evaluate/layer_output.h"
 #include "worker/evaluate/output_files.h"
 #include "worker/evaluate/prediction.h"
 #include "worker/evaluate/trained_model.h"
+#include "worker/service/fitting_backend.h"
 #include "worker/tower/precision_of.h"
 
 ABSL_FLAG(std::string, checkpoint, "", "checkpoint folder, or a folder of them: then the newest");
@@ -40,10 +41,6 @@ ABSL_FLAG(uint64_t, seed, 0, "of predict: what noise layers draw from");
 ABSL_FLAG(std::string, png, "", "of predict: the outputs as images, a grid of them in this file");
 ABSL_FLAG(std::string, idx, "",
           "of predict: the outputs as an IDX file, in the units of the job's data");
-ABSL_FLAG(
-    std::string, device, "cpu",
-    "where it computes: cpu, cuda (the first GPU), cuda:N, or auto (the first GPU that can be "
-    "used, else the CPU)");
 ABSL_FLAG(int, threads, 0, "threads that compute; 0: all CPUs that this process may use");
 ABSL_FLAG(std::string, json, "", "also write the results to this file");
 
@@ -122,9 +119,7 @@ absl::StatusOr<std::unique_ptr<TestSet>> OpenExamples(bool evaluate, const Train
 }
 
 absl::StatusOr<Session> Open(bool evaluate) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const DeviceChoice choice,
-                            ParseDeviceChoice(absl::GetFlag(FLAGS_device)));
-  LOCKSTEP_ASSIGN_OR_RETURN(const Backend backend, Backend::Open(choice));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Backend chosen, BackendOfFlag());
   Session session;
   std::vector<std::string> warnings;
   auto folder = ResolveCheckpoint(absl::GetFlag(FLAGS_checkpoint), &warnings);
@@ -144,6 +139,7 @@ absl::StatusOr<Session> Open(bool evaluate) {
   if (limit > 0) session.count = std::min(session.count, limit);
   int threads = absl::GetFlag(FLAGS_threads);
   if (threads == 0) threads = UsableCpus();
+  const Backend backend = FittingBackend(chosen, session.model.graph);
   session.device = backend.MakeDevice(threads);
   LOCKSTEP_ASSIGN_OR_RETURN(
       session.tower,

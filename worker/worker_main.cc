@@ -27,9 +27,8 @@
 #include "common/rpc/process.h"
 #include "common/rpc/server.h"
 #include "common/status/status_service.h"
-#include "worker/backend/backend.h"
+#include "worker/backend/device_flag.h"
 #include "worker/device/cpu/wait_policy.h"
-#include "worker/device/cuda/cuda_devices.h"
 #include "worker/peer/peer_service.h"
 #include "worker/service/failover_chief_client.h"
 #include "worker/service/registration.h"
@@ -40,10 +39,6 @@
 ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
           "which worker of the spec this is; default: TF_CONFIG's task");
 ABSL_FLAG(int, threads, 0, "threads that compute; default: all CPUs that this process may use");
-ABSL_FLAG(
-    std::string, device, "cpu",
-    "where it computes: cpu, cuda (the first GPU), cuda:N, or auto (the first GPU that can be "
-    "used, else the CPU)");
 ABSL_FLAG(absl::Duration, sleep, absl::ZeroDuration(),
           "for trials of a slow worker: each of its steps takes this much longer, such as 50ms");
 ABSL_FLAG(absl::Duration, stall, absl::ZeroDuration(),
@@ -228,17 +223,10 @@ absl::Status RunWithFiles(const DaemonContext& daemon, const Backend& backend, S
 }
 
 absl::Status RunWorker(const DaemonContext& daemon) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const DeviceChoice choice,
-                            ParseDeviceChoice(absl::GetFlag(FLAGS_device)));
-  LOCKSTEP_ASSIGN_OR_RETURN(const Backend backend, Backend::Open(choice));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Backend backend, BackendOfFlag());
   log::Info(absl::StrCat("computes on ", backend.description(), ", with ",
                          CountText(static_cast<uint64_t>(Threads()), "thread")));
-  // Most machines have none; who has one wants to know whether it is seen.
-  if (choice.kind == DeviceChoice::Kind::kCpu) {
-    const cuda::CudaReport gpus = cuda::FindCudaDevices(cuda::SharedDriver());
-    if (!gpus.devices.empty())
-      log::Info(absl::StrCat(cuda::Describe(gpus), "; not used without --device=cuda"));
-  }
+  if (!backend.problem().empty()) log::Info(absl::StrCat("no GPU: ", backend.problem()));
   Status status;
   MonotonicNotification stop;
   std::thread work([&] {

@@ -193,9 +193,10 @@ void Cluster::UseGpu(int worker, int64_t failing_call) {
 
 void Cluster::StartWorker(int index) {
   std::vector<std::string> worker = Worker(index);
+  worker.push_back("--device=cpu");
   std::vector<std::string> environment;
   if (const auto gpu = failing_calls_.find(index); gpu != failing_calls_.end()) {
-    worker.push_back("--device=cuda");
+    worker.back() = "--device=cuda";
     environment = GpuEnvironment();
     if (gpu->second >= 0) {
       environment.push_back(absl::StrCat("LOCKSTEP_FAILING_CUDA_CALL=", gpu->second));

@@ -8,6 +8,7 @@
 #include "tests/support/deferred_device.h"
 #include "worker/backend/backend.h"
 #include "worker/device/cpu/cpu_device.h"
+#include "worker/device/cuda/driver.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/ops/cuda/ops.h"
 
@@ -31,8 +32,10 @@ std::shared_ptr<worker::Device> MakeTestDevice(int threads, uint64_t seed) {
   LOCKSTEP_CHECK(kind == "gpu" || kind == kTf32);
   // Never destroyed: making the GPU's context anew takes a tenth of a second. value(): the test
   // fails with what is missing.
-  static const auto* const gpu = new worker::Backend(
-      worker::Backend::Open({.kind = worker::DeviceChoice::Kind::kCuda}).value());
+  static const auto* const gpu =
+      new worker::Backend(worker::Backend::Open({.kind = worker::DeviceChoice::Kind::kCuda},
+                                                worker::cuda::SharedDriver())
+                              .value());
   return gpu->MakeDevice(threads);
 }
 

@@ -35,8 +35,11 @@ absl::StatusOr<std::shared_ptr<Device>> OpenGpu(int ordinal, const cuda::Driver*
 
 }  // namespace
 
-Backend::Backend(std::shared_ptr<Device> gpu, std::string description)
-    : gpu_(std::move(gpu)), name_(gpu_->name()), description_(std::move(description)) {}
+Backend::Backend(std::shared_ptr<Device> gpu, std::string description, bool is_automatic)
+    : gpu_(std::move(gpu)),
+      name_(gpu_->name()),
+      description_(std::move(description)),
+      is_automatic_(is_automatic) {}
 
 const OpTable& Backend::ops(Precision precision) const {
   return gpu_ != nullptr ? cuda::Ops(precision) : cpu::Ops();
@@ -49,25 +52,21 @@ absl::StatusOr<Backend> Backend::Open(const DeviceChoice& choice,
   if (driver.ok()) {
     absl::StatusOr<std::shared_ptr<Device>> gpu = OpenGpu(choice.ordinal, *driver);
     if (gpu.ok()) {
-      const auto ordinal = static_cast<size_t>(choice.ordinal);
-      const cuda::CudaReport report = cuda::FindCudaDevices(driver);
-      return Backend(*gpu, absl::StrCat((*gpu)->name(), " (", report.devices[ordinal], ")"));
+      return Backend(
+          *gpu,
+          absl::StrCat((*gpu)->name(), " (", cuda::DescribeDevice(**driver, choice.ordinal), ")"),
+          choice.kind == DeviceChoice::Kind::kAuto);
     }
     problem = std::move(gpu).status();
   }
   if (choice.kind == DeviceChoice::Kind::kAuto) {
     Backend cpu;
-    absl::StrAppend(&cpu.description_, ": ", problem.message());
+    cpu.problem_ = std::string(problem.message());
     return cpu;
   }
   return WithExitCode(
       absl::Status(problem.code(), absl::StrCat(problem.message(), "; or --device=cpu")),
       ExitCodeFor(problem));
-}
-
-absl::StatusOr<Backend> Backend::Open(const DeviceChoice& choice) {
-  if (choice.kind == DeviceChoice::Kind::kCpu) return Backend();
-  return Open(choice, cuda::SharedDriver());
 }
 
 std::shared_ptr<Device> Backend::MakeDevice(int threads) const {

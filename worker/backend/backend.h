@@ -18,10 +18,9 @@ class Backend {
  public:
   Backend() = default;  // the CPU
 
-  // Opens the chosen device and the libraries that its ops need. FAILED_PRECONDITION with the
-  // remedy where something is missing or too old; never for kCpu and kAuto.
-  static absl::StatusOr<Backend> Open(const DeviceChoice& choice);
-  // The same with this driver, which outlives the backend.
+  // Opens the chosen device and the libraries that its ops need. The driver outlives the backend.
+  // FAILED_PRECONDITION with the remedy where something is missing or too old; never for kCpu and
+  // kAuto.
   static absl::StatusOr<Backend> Open(const DeviceChoice& choice,
                                       const absl::StatusOr<const cuda::Driver*>& driver);
 
@@ -32,16 +31,21 @@ class Backend {
 
   // For status reports: "cpu", "cuda:0".
   const std::string& name() const { return name_; }
-  // For the log: "cuda:0 (NVIDIA H100, 79 GiB, compute capability 9.0)", "the CPU: no CUDA driver
-  // ..." where kAuto has found no GPU.
+  // For the log: "cuda:0 (NVIDIA H100, 79 GiB, compute capability 9.0)", "the CPU".
   const std::string& description() const { return description_; }
+  // Chosen by kAuto.
+  bool is_automatic() const { return is_automatic_; }
+  // Why kAuto has found no GPU; empty: it has, or was not asked.
+  const std::string& problem() const { return problem_; }
 
  private:
-  explicit Backend(std::shared_ptr<Device> gpu, std::string description);
+  Backend(std::shared_ptr<Device> gpu, std::string description, bool is_automatic);
 
   std::shared_ptr<Device> gpu_;  // null: the CPU
   std::string name_ = "cpu";
   std::string description_ = "the CPU";
+  bool is_automatic_ = false;
+  std::string problem_;
 };
 
 }  // namespace lockstep::worker

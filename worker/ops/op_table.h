@@ -51,6 +51,12 @@ class OpTable {
     custom_[std::move(type)] = make;
   }
 
+  template <typename Options>
+  bool Has() const {
+    return functions_.contains(typeid(Options));
+  }
+  bool HasCustom(const std::string& type) const { return custom_.contains(type); }
+
   // The device outlives the context, and the context what is made in it. The device is current.
   MadeOr<OpContext> CreateContext(Device* device) const { return create_context_(device); }
 

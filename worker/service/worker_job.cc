@@ -12,6 +12,7 @@
 #include "common/log/log.h"
 #include "worker/device/pinned_tensor.h"
 #include "worker/service/check_registration.h"
+#include "worker/service/fitting_backend.h"
 #include "worker/service/shard_options.h"
 #include "worker/strategy/replicated/replicated_strategy.h"
 #include "worker/tower/precision_of.h"
@@ -158,9 +159,11 @@ absl::Status WorkerJob::Prepare() {
         " ps, or the variables differ. Remedy: run the "
         "same version everywhere"));
   }
+  backend_ = FittingBackend(options_.backend, graph_);
+  computes_on_cpu_ = backend_.name() == Backend().name();
   // All towers share its threads.
-  device_ = options_.backend.MakeDevice(
-      std::max(1, options_.threads / TowersOf(options_.registration.job())));
+  device_ =
+      backend_.MakeDevice(std::max(1, options_.threads / TowersOf(options_.registration.job())));
   LOCKSTEP_RETURN_IF_ERROR(OpenData());
   memory_ = std::make_unique<SharedMemory>(job.job(), device_,
                                            Trainer::GradientBytes(job.job(), graph_, layout_));
@@ -223,7 +226,7 @@ absl::Status WorkerJob::MakeTrainers() {
                                               .timer = &timer_,
                                               .make_tensor = PinnedTensors(device_.get())},
                                    .device = device_.get(),
-                                   .ops = &options_.backend.ops(PrecisionOf(job)),
+                                   .ops = &backend_.ops(PrecisionOf(job)),
                                    .threads = options_.threads,
                                    .peers = options_.peers,
                                    .queue = options_.queue,
@@ -262,9 +265,9 @@ void WorkerJob::StartEvaluator() {
   const EvaluationDef& evaluation = options_.registration.job().evaluation();
   options.batch = evaluation.batch();
   options.averages = evaluation.use_averages();
-  evaluation_device_ = options_.backend.MakeDevice(options_.threads);
+  evaluation_device_ = backend_.MakeDevice(options_.threads);
   options.device = evaluation_device_.get();
-  options.ops = &options_.backend.ops(PrecisionOf(options_.registration.job()));
+  options.ops = &backend_.ops(PrecisionOf(options_.registration.job()));
   options.patience = options_.patience;
   auto evaluator =
       std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, shard_pointers_, &timer_,
@@ -344,7 +347,7 @@ void WorkerJob::FillStatus(ProcessStatus* status) const {
   worker->set_accepted(report.accepted);
   worker->set_stale(report.stale);
   worker->set_towers(TowersOf(options_.registration.job()));
-  worker->set_device(options_.backend.name());
+  worker->set_device(computes_on_cpu_ ? Backend().name() : options_.backend.name());
   worker->set_loss(report.loss);
   worker->set_reduction(reduction_);
   if (data_.local_sync != nullptr) {

@@ -102,12 +102,14 @@ class WorkerJob {
   const WorkerIdentity identity_;
   std::vector<Progress> progress_;  // by trainer
   std::atomic<bool> departs_ = false;
+  std::atomic<bool> computes_on_cpu_ = false;  // known once Prepare has chosen
 
   // Made by Prepare, constant afterwards.
   ModelGraph graph_;
   VariableLayout layout_;
   VariableLayout loss_layout_;  // of a replicated job
   std::string reduction_;       // Trainer::reduction
+  Backend backend_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<SharedMemory> memory_;
   rpc::AlarmTimer timer_;

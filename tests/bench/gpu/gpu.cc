@@ -7,12 +7,14 @@
 #include "common/base/status_macros.h"
 #include "common/tensor/tensor.h"
 #include "worker/backend/backend.h"
+#include "worker/device/cuda/driver.h"
 
 namespace lockstep::bench::gpu {
 
 absl::StatusOr<Gpu> Gpu::Open() {
   LOCKSTEP_ASSIGN_OR_RETURN(const worker::Backend backend,
-                            worker::Backend::Open({.kind = worker::DeviceChoice::Kind::kCuda}));
+                            worker::Backend::Open({.kind = worker::DeviceChoice::Kind::kCuda},
+                                                  worker::cuda::SharedDriver()));
   Gpu gpu;
   gpu.device_ = backend.MakeDevice(1);
   gpu.ops_ = &backend.ops();

@@ -2,15 +2,13 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::worker::cuda {
 namespace {
 
-absl::StatusOr<std::string> DescribeDevice(const Driver& driver, int ordinal) {
+absl::StatusOr<std::string> AskFor(const Driver& driver, int ordinal) {
   constexpr int kLongestName = 256;
   CUdevice device = 0;
   char name[kLongestName] = {};
@@ -32,25 +30,9 @@ absl::StatusOr<std::string> DescribeDevice(const Driver& driver, int ordinal) {
 
 }  // namespace
 
-CudaReport FindCudaDevices(const absl::StatusOr<const Driver*>& driver) {
-  CudaReport report{.toolkit = ToolkitVersion()};
-  if (!driver.ok()) {
-    report.problem = std::string(driver.status().message());
-    return report;
-  }
-  for (int i = 0; i < (*driver)->device_count(); ++i) {
-    const absl::StatusOr<std::string> device = DescribeDevice(**driver, i);
-    report.devices.push_back(
-        device.ok() ? *device : absl::StrCat("cuda:", i, ": ", device.status().message()));
-  }
-  return report;
-}
-
-std::string Describe(const CudaReport& report) {
-  if (report.toolkit == 0) return "built without CUDA";
-  const std::string version = absl::StrCat("CUDA ", VersionText(report.toolkit), ": ");
-  if (!report.devices.empty()) return version + absl::StrJoin(report.devices, "; ");
-  return absl::StrCat(version, "no device (", report.problem, ")");
+std::string DescribeDevice(const Driver& driver, int ordinal) {
+  const absl::StatusOr<std::string> description = AskFor(driver, ordinal);
+  return description.ok() ? *description : std::string(description.status().message());
 }
 
 }  // namespace lockstep::worker::cuda

@@ -1,26 +1,14 @@
-// What this build and this machine know of CUDA. A worker says it at its start, so that nobody has
-// to guess why a GPU is not used.
+// What a GPU is called, for people.
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "worker/device/cuda/driver.h"
 
 namespace lockstep::worker::cuda {
 
-struct CudaReport {
-  int toolkit = 0;                   // ToolkitVersion()
-  std::vector<std::string> devices;  // "NVIDIA H100, 79 GiB, compute capability 9.0"
-  std::string problem;               // why there are no devices
-};
-
-// Asks the driver, or says why there is none. Any thread.
-CudaReport FindCudaDevices(const absl::StatusOr<const Driver*>& driver);
-
-// One line: "CUDA 13.0: NVIDIA H100, ..." or "CUDA 13.0: no device (no CUDA driver ...)" or "built
-// without CUDA".
-std::string Describe(const CudaReport& report);
+// "NVIDIA H100, 79 GiB, compute capability 9.0", or what the driver says instead. `ordinal`: in [0,
+// driver.device_count()). Any thread.
+std::string DescribeDevice(const Driver& driver, int ordinal);
 
 }  // namespace lockstep::worker::cuda

@@ -38,7 +38,8 @@ TEST_CASE("--device is the CPU, a GPU by number, or whatever there is") {
 TEST_CASE("without a driver auto takes the CPU and says why, and cuda is refused with the remedy") {
   const Backend chosen = *Backend::Open({.kind = Kind::kAuto}, NoDriver());
   CHECK(chosen.name() == "cpu");
-  CHECK(chosen.description() == "the CPU: no CUDA driver. Remedy: install one");
+  CHECK(chosen.description() == "the CPU");
+  CHECK(chosen.problem() == "no CUDA driver. Remedy: install one");
   CHECK(&chosen.ops() == &cpu::Ops());
   CHECK(chosen.MakeDevice(1)->is_host());
 
@@ -63,6 +64,8 @@ TEST_CASE("a GPU is opened once, for all that computes on it") {
     CHECK(&chosen.ops() == &cuda::Ops());
     CHECK(chosen.MakeDevice(1) == chosen.MakeDevice(2));
     CHECK_FALSE(chosen.MakeDevice(1)->is_host());
+    CHECK(chosen.is_automatic() == (choice.kind == Kind::kAuto));
+    CHECK(chosen.problem().empty());
   }
 }
 

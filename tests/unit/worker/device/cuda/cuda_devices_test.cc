@@ -6,20 +6,6 @@
 namespace lockstep::worker::cuda {
 namespace {
 
-TEST_CASE("the CUDA line names the toolkit's version and every device") {
-  CHECK(Describe({.toolkit = 13000, .devices = {"A, 79 GiB", "B, 8 GiB"}}) ==
-        "CUDA 13.0: A, 79 GiB; B, 8 GiB");
-  CHECK(Describe({.toolkit = 12040, .problem = "no driver"}) == "CUDA 12.4: no device (no driver)");
-  CHECK(Describe({}) == "built without CUDA");
-}
-
-TEST_CASE("a machine without a GPU is told apart from a build without CUDA") {
-  const CudaReport report = FindCudaDevices(absl::FailedPreconditionError("no driver"));
-  CHECK(report.toolkit == ToolkitVersion());
-  CHECK(report.devices.empty());
-  CHECK(report.problem == "no driver");
-}
-
 DriverFunctions TwoDevices() {
   DriverFunctions functions;
   functions.DriverGetVersion = [](int*) { return kSuccess; };
@@ -48,12 +34,11 @@ DriverFunctions TwoDevices() {
   return functions;
 }
 
-TEST_CASE("each device is described, and one that is broken does not hide the others") {
+TEST_CASE("a device is described, and one that is broken by its error") {
   const auto driver = Driver::Create(TwoDevices(), 0);
   REQUIRE(driver.ok());
-  const CudaReport report = FindCudaDevices(driver->get());
-  CHECK(report.devices == std::vector<std::string>{"NVIDIA A, 79 GiB, compute capability 9.1",
-                                                   "cuda:1: cuDeviceTotalMem: error 999"});
+  CHECK(DescribeDevice(**driver, 0) == "NVIDIA A, 79 GiB, compute capability 9.1");
+  CHECK(DescribeDevice(**driver, 1) == "cuDeviceTotalMem: error 999");
 }
 
 }  // namespace
