@@ -12,28 +12,37 @@ using lockstep::worker::VectorTanh;
 using lockstep::worker::cuda::MapElements;
 
 LOCKSTEP_KERNEL void lockstep_relu(float* y, const float* x, int64_t n) {
-  MapElements(y, n, [=](int64_t i) { return Relu(x[i]); });
+  MapElements(
+      y, n, [](float value) { return Relu(value); }, x);
 }
 
 LOCKSTEP_KERNEL void lockstep_tanh(float* y, const float* x, int64_t n) {
-  MapElements(y, n, [=](int64_t i) { return VectorTanh(x[i]); });
+  MapElements(
+      y, n, [](float value) { return VectorTanh(value); }, x);
 }
 
 LOCKSTEP_KERNEL void lockstep_sigmoid(float* y, const float* x, int64_t n) {
-  MapElements(y, n, [=](int64_t i) { return VectorSigmoid(x[i]); });
+  MapElements(
+      y, n, [](float value) { return VectorSigmoid(value); }, x);
 }
 
 LOCKSTEP_KERNEL void lockstep_relu_gradient(float* to, const float* y, const float* gradient,
                                             int64_t n) {
-  MapElements(to, n, [=](int64_t i) { return ReluGradient(y[i], gradient[i]); });
+  MapElements(
+      to, n, [](float value, float of_value) { return ReluGradient(value, of_value); }, y,
+      gradient);
 }
 
 LOCKSTEP_KERNEL void lockstep_tanh_gradient(float* to, const float* y, const float* gradient,
                                             int64_t n) {
-  MapElements(to, n, [=](int64_t i) { return TanhGradient(y[i], gradient[i]); });
+  MapElements(
+      to, n, [](float value, float of_value) { return TanhGradient(value, of_value); }, y,
+      gradient);
 }
 
 LOCKSTEP_KERNEL void lockstep_sigmoid_gradient(float* to, const float* y, const float* gradient,
                                                int64_t n) {
-  MapElements(to, n, [=](int64_t i) { return SigmoidGradient(y[i], gradient[i]); });
+  MapElements(
+      to, n, [](float value, float of_value) { return SigmoidGradient(value, of_value); }, y,
+      gradient);
 }

@@ -4,5 +4,6 @@
 using lockstep::worker::cuda::MapElements;
 
 LOCKSTEP_KERNEL void lockstep_add(float* sum, const float* a, const float* b, int64_t n) {
-  MapElements(sum, n, [=](int64_t i) { return a[i] + b[i]; });
+  MapElements(
+      sum, n, [](float of_a, float of_b) { return of_a + of_b; }, a, b);
 }

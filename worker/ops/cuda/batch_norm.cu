@@ -110,5 +110,7 @@ LOCKSTEP_KERNEL void lockstep_frozen_batch_norm_gradient(float* to, const float*
 
 LOCKSTEP_KERNEL void lockstep_follow(float* to, const float* old, const float* of_batch,
                                      float momentum, int64_t n) {
-  MapElements(to, n, [=](int64_t i) { return momentum * old[i] + (1 - momentum) * of_batch[i]; });
+  MapElements(
+      to, n, [=](float before, float now) { return momentum * before + (1 - momentum) * now; }, old,
+      of_batch);
 }

@@ -8,27 +8,44 @@ using lockstep::PhiloxNumbers;
 using lockstep::worker::DropElement;
 using lockstep::worker::kDropoutPerBlock;
 using lockstep::worker::KeepsElement;
+using lockstep::worker::cuda::AreAligned;
 using lockstep::worker::cuda::ForEachElement;
-using lockstep::worker::cuda::Map;
+using lockstep::worker::cuda::kLanes;
+using lockstep::worker::cuda::Lanes;
+using lockstep::worker::cuda::Load;
 using lockstep::worker::cuda::MapElements;
+using lockstep::worker::cuda::Store;
 
 LOCKSTEP_KERNEL void lockstep_dropout(float* y, uint8_t* kept, const float* x, uint64_t key,
                                       float rate, float scale, int64_t n) {
-  ForEachElement((n + kDropoutPerBlock - 1) / kDropoutPerBlock, [=](int64_t block) {
+  static_assert(kLanes == kDropoutPerBlock);
+  const bool is_aligned = AreAligned(y, x, kept);
+  ForEachElement((n + kLanes - 1) / kLanes, [=](int64_t block) {
     const PhiloxNumbers numbers = PhiloxBlock(key, static_cast<uint64_t>(block), /*lane=*/0);
-    const int64_t first = block * kDropoutPerBlock;
-    const int64_t left = n - first;
-    const auto at = [=](int64_t number) { return first + number; };
-    const int64_t count = left < kDropoutPerBlock ? left : kDropoutPerBlock;
-    Map(count, at, y, [=](int64_t i) {
-      const bool keeps = KeepsElement(numbers.at[i - first], rate);
-      kept[i] = keeps;
-      return DropElement(x[i], keeps, scale);
-    });
+    const int64_t first = block * kLanes;
+    if (is_aligned && first + kLanes <= n) {
+      const Lanes<float> values = Load(x, first);
+      Lanes<uint8_t> keeps;
+      Lanes<float> dropped;
+      LOCKSTEP_UNROLL
+      for (int lane = 0; lane < kLanes; ++lane) {
+        keeps.at[lane] = KeepsElement(numbers.at[lane], rate);
+        dropped.at[lane] = DropElement(values.at[lane], keeps.at[lane], scale);
+      }
+      Store(kept, first, keeps);
+      Store(y, first, dropped);
+      return;
+    }
+    for (int64_t i = first; i < n && i < first + kLanes; ++i) {
+      kept[i] = KeepsElement(numbers.at[i - first], rate);
+      y[i] = DropElement(x[i], kept[i], scale);
+    }
   });
 }
 
 LOCKSTEP_KERNEL void lockstep_dropout_gradient(float* to, const uint8_t* kept,
                                                const float* gradient, float scale, int64_t n) {
-  MapElements(to, n, [=](int64_t i) { return DropElement(gradient[i], kept[i], scale); });
+  MapElements(
+      to, n, [=](float value, uint8_t keeps) { return DropElement(value, keeps, scale); }, gradient,
+      kept);
 }

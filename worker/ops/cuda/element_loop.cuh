@@ -2,6 +2,7 @@
 #pragma once
 
 #include "worker/ops/cuda/kernel.cuh"
+#include "worker/ops/cuda/lanes.cuh"
 
 namespace lockstep::worker::cuda {
 
@@ -35,14 +36,41 @@ LOCKSTEP_DEVICE inline void Map(int64_t count, const At& at, float* to, const Va
   for (; k < count; ++k) to[at(k)] = value(at(k));
 }
 
-// to[i] = value(i) for each i in [0, n), divided as by ForEachElement.
-template <typename Value>
-LOCKSTEP_DEVICE inline void MapElements(float* to, int64_t n, const Value& value) {
-  const int64_t threads = int64_t{gridDim.x} * blockDim.x;
-  const int64_t thread = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const int64_t count = thread < n ? (n - thread - 1) / threads + 1 : 0;
-  Map(
-      count, [=](int64_t k) { return thread + k * threads; }, to, value);
+// value() of each lane.
+template <typename Value, typename... From>
+LOCKSTEP_DEVICE inline Lanes<float> ValuesOf(const Value& value, const Lanes<From>&... from) {
+  Lanes<float> values;
+  LOCKSTEP_UNROLL
+  for (int lane = 0; lane < kLanes; ++lane) values.at[lane] = value(from.at[lane]...);
+  return values;
+}
+
+// to[i] = value(from[i]...) for each i in [0, n), whatever the number of blocks and threads. `to`
+// may be among `from`.
+template <typename Value, typename... From>
+LOCKSTEP_DEVICE inline void MapElements(float* to, int64_t n, const Value& value,
+                                        const From*... from) {
+  int64_t done = 0;
+  if (AreAligned(to, from...)) {
+    const int64_t groups = n / kLanes;
+    const int64_t threads = int64_t{gridDim.x} * blockDim.x;
+    int64_t group = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    LOCKSTEP_NO_UNROLL
+    for (; group + threads < groups; group += 2 * threads) {
+      const int64_t i = group * kLanes;
+      const int64_t next = i + threads * kLanes;
+      const Lanes<float> first = ValuesOf(value, Load(from, i)...);
+      const Lanes<float> second = ValuesOf(value, Load(from, next)...);
+      Store(to, i, first);
+      Store(to, next, second);
+    }
+    if (group < groups) {
+      const int64_t i = group * kLanes;
+      Store(to, i, ValuesOf(value, Load(from, i)...));
+    }
+    done = groups * kLanes;
+  }
+  ForEachElement(n - done, [=](int64_t i) { to[done + i] = value(from[done + i]...); });
 }
 
 }  // namespace lockstep::worker::cuda

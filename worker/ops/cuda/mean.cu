@@ -4,5 +4,6 @@
 using lockstep::worker::cuda::MapElements;
 
 LOCKSTEP_KERNEL void lockstep_scale(float* to, const float* from, float scale, int64_t n) {
-  MapElements(to, n, [=](int64_t i) { return from[i] * scale; });
+  MapElements(
+      to, n, [=](float value) { return value * scale; }, from);
 }

@@ -4,6 +4,10 @@
 #include "worker/ops/cuda/pool.cuh"
 
 using lockstep::worker::cuda::ForEachElement;
+using lockstep::worker::cuda::kLanes;
+using lockstep::worker::cuda::Lanes;
+using lockstep::worker::cuda::Load;
+using lockstep::worker::cuda::Store;
 
 namespace {
 
@@ -56,28 +60,11 @@ LOCKSTEP_DEVICE int64_t NumInputs(const LockstepPool& pool) {
   return int64_t{pool.batch} * pool.input[0] * pool.input[1] * pool.channels;
 }
 
-// Neighbouring channels that a thread has together, where they divide the number of channels: it
-// finds their place, which takes divisions, once.
-constexpr int32_t kTogether = 4;
-
-template <typename T, int32_t kLanes>
-struct alignas(sizeof(T) * kLanes) Lanes {
-  T at[kLanes];
-};
-
-template <int32_t kLanes, typename T>
-LOCKSTEP_DEVICE Lanes<T, kLanes> Load(const T* from, int32_t i) {
-  return *reinterpret_cast<const Lanes<T, kLanes>*>(from + i);
-}
-template <int32_t kLanes, typename T>
-LOCKSTEP_DEVICE void Store(T* to, int32_t i, const Lanes<T, kLanes>& lanes) {
-  *reinterpret_cast<Lanes<T, kLanes>*>(to + i) = lanes;
-}
-
-// Calls body(i) for the first element i of each thread's channels.
-template <int32_t kLanes, typename Body>
+// Calls body(i) for the first element i of each thread's channels: kLanes where they divide the
+// number of channels, so that their place, which takes divisions, is found once.
+template <int kCount, typename Body>
 LOCKSTEP_DEVICE void ForEachLanes(int64_t n, const Body& body) {
-  ForEachElement(n / kLanes, [=](int64_t group) { body(static_cast<int32_t>(group) * kLanes); });
+  ForEachElement(n / kCount, [=](int64_t group) { body(static_cast<int32_t>(group) * kCount); });
 }
 
 // Where in its window the row and column of the image are.
@@ -88,15 +75,15 @@ LOCKSTEP_DEVICE int32_t PlaceInWindow(const Place& output, int32_t row, int32_t 
   return in_row * pool.extent[1] + in_column;
 }
 
-template <int32_t kLanes>
+template <int kCount>
 LOCKSTEP_DEVICE void MaxPool(float* y, int32_t* places, const float* x, const LockstepPool& pool) {
-  ForEachLanes<kLanes>(NumOutputs(pool), [=](int32_t i) {
+  ForEachLanes<kCount>(NumOutputs(pool), [=](int32_t i) {
     const Place at = PlaceOf(i, pool.output, pool.channels);
     const Range rows = InputsOf(at.row, pool, 0);
     const Range columns = InputsOf(at.column, pool, 1);
-    Lanes<float, kLanes> largest;
-    Lanes<int32_t, kLanes> place;
-    for (int32_t lane = 0; lane < kLanes; ++lane) {
+    Lanes<float, kCount> largest;
+    Lanes<int32_t, kCount> place;
+    for (int32_t lane = 0; lane < kCount; ++lane) {
       largest.at[lane] = -INFINITY;
       place.at[lane] = PlaceInWindow(at, rows.begin, columns.begin, pool);
     }
@@ -104,8 +91,8 @@ LOCKSTEP_DEVICE void MaxPool(float* y, int32_t* places, const float* x, const Lo
       for (int32_t column = columns.begin; column < columns.end; ++column) {
         const int32_t from =
             IndexOf({at.example, row, column, at.channel}, pool.input, pool.channels);
-        const Lanes<float, kLanes> values = Load<kLanes>(x, from);
-        for (int32_t lane = 0; lane < kLanes; ++lane) {
+        const Lanes<float, kCount> values = Load<kCount>(x, from);
+        for (int32_t lane = 0; lane < kCount; ++lane) {
           const float value = values.at[lane];
           // Nothing is larger than a NaN, so it stays and is found.
           if (!(value > largest.at[lane] || std::isnan(value))) continue;
@@ -121,14 +108,14 @@ LOCKSTEP_DEVICE void MaxPool(float* y, int32_t* places, const float* x, const Lo
 
 // to = the sum of add(index of the output, its row and column, the element's place, sums) over the
 // outputs whose window has the element of the image.
-template <int32_t kLanes, typename Add>
+template <int kCount, typename Add>
 LOCKSTEP_DEVICE void SumOverOutputs(float* to, const LockstepPool& pool, const Add& add) {
-  ForEachLanes<kLanes>(NumInputs(pool), [=](int32_t i) {
+  ForEachLanes<kCount>(NumInputs(pool), [=](int32_t i) {
     const Place at = PlaceOf(i, pool.input, pool.channels);
     const Range rows = OutputsOf(at.row, pool, 0);
     const Range columns = OutputsOf(at.column, pool, 1);
-    Lanes<float, kLanes> sums;
-    for (int32_t lane = 0; lane < kLanes; ++lane) sums.at[lane] = 0;
+    Lanes<float, kCount> sums;
+    for (int32_t lane = 0; lane < kCount; ++lane) sums.at[lane] = 0;
     for (int32_t row = rows.begin; row < rows.end; ++row) {
       LOCKSTEP_NO_UNROLL
       for (int32_t column = columns.begin; column < columns.end; ++column) {
@@ -140,83 +127,81 @@ LOCKSTEP_DEVICE void SumOverOutputs(float* to, const LockstepPool& pool, const A
   });
 }
 
-template <int32_t kLanes>
+template <int kCount>
 LOCKSTEP_DEVICE void MaxPoolGradient(float* to, const int32_t* places, const float* gradient,
                                      const LockstepPool& pool) {
-  SumOverOutputs<kLanes>(
+  SumOverOutputs<kCount>(
       to, pool,
-      [=](int32_t output, const Place& window, const Place& at, Lanes<float, kLanes>* sums) {
+      [=](int32_t output, const Place& window, const Place& at, Lanes<float, kCount>* sums) {
         const int32_t own = PlaceInWindow(window, at.row, at.column, pool);
-        const auto largest = Load<kLanes>(places, output);
-        const auto gradients = Load<kLanes>(gradient, output);
-        for (int32_t lane = 0; lane < kLanes; ++lane) {
+        const auto largest = Load<kCount>(places, output);
+        const auto gradients = Load<kCount>(gradient, output);
+        for (int32_t lane = 0; lane < kCount; ++lane) {
           if (largest.at[lane] == own) sums->at[lane] += gradients.at[lane];
         }
       });
 }
 
-template <int32_t kLanes>
+template <int kCount>
 LOCKSTEP_DEVICE void AveragePool(float* y, const float* x, const LockstepPool& pool) {
-  ForEachLanes<kLanes>(NumOutputs(pool), [=](int32_t i) {
+  ForEachLanes<kCount>(NumOutputs(pool), [=](int32_t i) {
     const Place at = PlaceOf(i, pool.output, pool.channels);
     const Range rows = InputsOf(at.row, pool, 0);
     const Range columns = InputsOf(at.column, pool, 1);
-    Lanes<float, kLanes> sums;
-    for (int32_t lane = 0; lane < kLanes; ++lane) sums.at[lane] = 0;
+    Lanes<float, kCount> sums;
+    for (int32_t lane = 0; lane < kCount; ++lane) sums.at[lane] = 0;
     for (int32_t row = rows.begin; row < rows.end; ++row) {
       for (int32_t column = columns.begin; column < columns.end; ++column) {
         const int32_t from =
             IndexOf({at.example, row, column, at.channel}, pool.input, pool.channels);
-        const Lanes<float, kLanes> values = Load<kLanes>(x, from);
-        for (int32_t lane = 0; lane < kLanes; ++lane) sums.at[lane] += values.at[lane];
+        const Lanes<float, kCount> values = Load<kCount>(x, from);
+        for (int32_t lane = 0; lane < kCount; ++lane) sums.at[lane] += values.at[lane];
       }
     }
     const auto count = (rows.end - rows.begin) * (columns.end - columns.begin);
-    for (int32_t lane = 0; lane < kLanes; ++lane) sums.at[lane] /= static_cast<float>(count);
+    for (int32_t lane = 0; lane < kCount; ++lane) sums.at[lane] /= static_cast<float>(count);
     Store(y, i, sums);
   });
 }
 
-template <int32_t kLanes>
+template <int kCount>
 LOCKSTEP_DEVICE void AveragePoolGradient(float* to, const float* gradient,
                                          const LockstepPool& pool) {
-  SumOverOutputs<kLanes>(
-      to, pool, [=](int32_t output, const Place& window, const Place&, Lanes<float, kLanes>* sums) {
+  SumOverOutputs<kCount>(
+      to, pool, [=](int32_t output, const Place& window, const Place&, Lanes<float, kCount>* sums) {
         const Range rows = InputsOf(window.row, pool, 0);
         const Range columns = InputsOf(window.column, pool, 1);
         const int32_t count = (rows.end - rows.begin) * (columns.end - columns.begin);
-        const auto gradients = Load<kLanes>(gradient, output);
-        for (int32_t lane = 0; lane < kLanes; ++lane) {
+        const auto gradients = Load<kCount>(gradient, output);
+        for (int32_t lane = 0; lane < kCount; ++lane) {
           sums->at[lane] += gradients.at[lane] / static_cast<float>(count);
         }
       });
 }
 
-LOCKSTEP_DEVICE bool AreTogether(const LockstepPool& pool) {
-  return pool.channels % kTogether == 0;
-}
+LOCKSTEP_DEVICE bool AreTogether(const LockstepPool& pool) { return pool.channels % kLanes == 0; }
 
 }  // namespace
 
 LOCKSTEP_KERNEL void lockstep_max_pool(float* y, int32_t* places, const float* x,
                                        LockstepPool pool) {
-  if (AreTogether(pool)) return MaxPool<kTogether>(y, places, x, pool);
+  if (AreTogether(pool)) return MaxPool<kLanes>(y, places, x, pool);
   MaxPool<1>(y, places, x, pool);
 }
 
 LOCKSTEP_KERNEL void lockstep_max_pool_gradient(float* to, const int32_t* places,
                                                 const float* gradient, LockstepPool pool) {
-  if (AreTogether(pool)) return MaxPoolGradient<kTogether>(to, places, gradient, pool);
+  if (AreTogether(pool)) return MaxPoolGradient<kLanes>(to, places, gradient, pool);
   MaxPoolGradient<1>(to, places, gradient, pool);
 }
 
 LOCKSTEP_KERNEL void lockstep_average_pool(float* y, const float* x, LockstepPool pool) {
-  if (AreTogether(pool)) return AveragePool<kTogether>(y, x, pool);
+  if (AreTogether(pool)) return AveragePool<kLanes>(y, x, pool);
   AveragePool<1>(y, x, pool);
 }
 
 LOCKSTEP_KERNEL void lockstep_average_pool_gradient(float* to, const float* gradient,
                                                     LockstepPool pool) {
-  if (AreTogether(pool)) return AveragePoolGradient<kTogether>(to, gradient, pool);
+  if (AreTogether(pool)) return AveragePoolGradient<kLanes>(to, gradient, pool);
   AveragePoolGradient<1>(to, gradient, pool);
 }
