@@ -59,7 +59,17 @@ def _compiled_kernels_impl(ctx):
         mnemonic = "Nvcc",
         progress_message = "Compiling kernels " + ctx.label.name,
     )
-    ctx.actions.write(assembly, _ASSEMBLY.format(symbol = ctx.attr.symbol, bytes = ".incbin \"%s\"" % fatbin.path))
+
+    # Bazel looks for what a source includes, and sees no .incbin: with the sum of its bytes this file changes with them.
+    text = _ASSEMBLY.format(symbol = ctx.attr.symbol, bytes = ".incbin \"%s\"" % fatbin.path)
+    ctx.actions.run_shell(
+        inputs = [fatbin],
+        outputs = [assembly],
+        command = "{ printf '# %s\\n' \"$(sha256sum <\"$1\")\"; printf '%s' \"$3\"; } >\"$2\"",
+        arguments = [fatbin.path, assembly.path, text],
+        mnemonic = "EmbedKernels",
+        progress_message = "Embedding kernels " + ctx.label.name,
+    )
     return [
         DefaultInfo(files = depset([assembly])),
         OutputGroupInfo(fatbin = depset([fatbin]), report = depset([report])),
