@@ -28,7 +28,7 @@ TEST_CASE("An unknown field names its place, the nearest field, and all that the
         "Remedy: use one of max_steps, batch_norm_updates, batch_per_tower, checkpoint, data, "
         "data_epochs, evaluation, global_batch, local, local_sync, losses, max_part_bytes, model, "
         "name, "
-        "optimizer, seed, strategy, sync, towers, transport");
+        "optimizer, precision, seed, strategy, sync, towers, transport");
   CHECK_THAT(ErrorOf<JobDef>("sync { replicas_to_agregate: 2 }"),
              Contains("in sync; did you mean \"replicas_to_aggregate\"? Remedy: use one of "
                       "replicas_to_aggregate, asynchronous, init_tokens, "));
