@@ -1,5 +1,6 @@
 // Workers and a ps of one host that exchange memory, over the real client and server.
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <utility>
@@ -40,10 +41,16 @@ class SharingPs {
     auto memory = GradientMemory::Create(Tensor::RoomFor(kElements * 4) + Tensor::RoomFor(12));
     REQUIRE(memory.ok());
     memory_ = *std::move(memory);
-    transport_ = MakePsTransport(client(), memory_.get(), [this](absl::Status status) {
-      told_ = std::move(status);
-      has_told_.Notify();
-    });
+    transport_ = MakePsTransport(
+        client(), memory_.get(),
+        [this](absl::Status status) {
+          told_ = std::move(status);
+          has_told_.Notify();
+        },
+        [this](std::shared_ptr<const shm::Segment> values) {
+          adopted_ += values->bytes().size();
+          return values;
+        });
   }
   ClientOptions client() const {
     return {.address = absl::StrCat("127.0.0.1:", server_->port()), .name = "ps 0"};
@@ -58,6 +65,9 @@ class SharingPs {
     return told_;
   }
 
+  // Bytes of the ps's memory that were shown before they were used.
+  uint64_t adopted() const { return adopted_; }
+
   static constexpr int64_t kElements = 5 << 20;  // more than a message takes
 
  private:
@@ -69,6 +79,7 @@ class SharingPs {
   std::unique_ptr<GradientMemory> memory_;
   absl::Status told_;
   absl::Notification has_told_;
+  std::atomic<uint64_t> adopted_ = 0;
   std::unique_ptr<TensorTransport> transport_;
 };
 
@@ -127,6 +138,7 @@ TEST_CASE("Steps in shared memory, copied and in place, are those in messages") 
     Replica replica(&ps, in_place);
     replica.Fetch(0);
     REQUIRE(ps.Told().ok());
+    CHECK(ps.adopted() > SharingPs::kElements * sizeof(float));
     for (int64_t step = 0; step < 4; ++step) {
       replica.Step(step, 2);
       replica.Fetch(step + 1);
@@ -161,6 +173,7 @@ TEST_CASE("A ps that exchanges no memory says so, and tensors travel in messages
   Replica replica(&ps, true);
   replica.Fetch(0);
   CHECK(absl::StrContains(ps.Told().message(), "exchanges no memory"));
+  CHECK(ps.adopted() == 0);
   replica.Step(0, 2);
   replica.Fetch(1);
   CHECK_FALSE(replica.IsInPlace());

@@ -61,6 +61,10 @@ TEST_CASE("host memory that cannot be pinned or registered leaves the GPU as it 
   CHECK_THAT(std::string(twice.message()),
              Catch::Contains("cuda:0: cuMemHostRegister of 64 bytes: CUDA_ERROR"));
   CHECK(device->RegisterHost({})->get() == nullptr);
+  const std::vector<std::byte> constant(64);
+  const auto to_read = device->RegisterReadOnly(constant);
+  REQUIRE(to_read.ok());
+  CHECK_FALSE(device->RegisterReadOnly(constant).ok());
   CHECK(device->status().ok());
 }
 

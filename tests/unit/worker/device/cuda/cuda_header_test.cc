@@ -35,6 +35,7 @@ static_assert(kEventBlockingSync == CU_EVENT_BLOCKING_SYNC);
 static_assert(kEventDisableTiming == CU_EVENT_DISABLE_TIMING);
 static_assert(kMemHostPortable == CU_MEMHOSTALLOC_PORTABLE);
 static_assert(kMemHostPortable == CU_MEMHOSTREGISTER_PORTABLE);
+static_assert(kMemHostReadOnly == CU_MEMHOSTREGISTER_READ_ONLY);
 
 TEST_CASE("the toolkit's stub has every function of the table, and is refused with the remedy") {
   const auto driver = Driver::Open("external/local_cuda/libcuda_stub.so", 0);
