@@ -141,9 +141,9 @@ TEST_CASE("cases that wait for a GPU are counted, and run where there is one") {
   tree.folder().Write("results", "//a:script_test                PASSED in 0.2s\n");
   tree.folder().Write("gpu_tests", "//a:x_gpu_test\n//a:y_gpu_test\n");
   for (const std::string name : {"x", "y"}) {
-    const std::string path =
-        tree.folder().Write("bazel-bin/a/" + name + "_gpu_test",
-                            "#!/bin/sh\n[ \"$1\" = --list-test-names-only ] && seq 3\n");
+    const std::string path = tree.folder().Write(
+        "bazel-bin/a/" + name + "_gpu_test",
+        "#!/bin/sh\n[ \"$1\" = --list-test-names-only ] && seq 3 && echo '0 passed, 0 failed'\n");
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
   CHECK_THAT(tree.Run({"test"}).output,

@@ -28,8 +28,8 @@ Values Registered(Values segment, std::shared_ptr<Device> device) {
     return segment;
   }
   if (*registration == nullptr) return segment;
-  const auto registered = std::make_shared<const RegisteredValues>(
-      std::move(device), std::move(segment), *std::move(registration));
+  const std::shared_ptr<const RegisteredValues> registered(
+      new RegisteredValues{std::move(device), std::move(segment), *std::move(registration)});
   return {registered, registered->segment.get()};
 }
 
