@@ -47,7 +47,9 @@ run_bazel() {
     --show_progress_rate_limit=0.5 --nosandbox_debug
 }
 
-binary_of() { local label=${1#//}; echo "$bin/${label/://}"; }
+# Where below bazel-bin or bazel-testlogs what belongs to LABEL is.
+path_of() { local label=${1#//}; echo "${label/://}"; }
+binary_of() { echo "$bin/$(path_of "$1")"; }
 
 # The labels of the tests that need a GPU.
 gpu_tests() {

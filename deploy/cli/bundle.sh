@@ -17,8 +17,7 @@ stage() {
   shift
   mkdir -p "$folder/deploy" "$folder/lib"
   for target; do
-    path=${target#//}
-    path=${path/://}
+    path=$(path_of "$target")
     if [ -d "$bin/$path.runfiles/lockstep" ]; then cp -rLn "$bin/$path.runfiles/lockstep/." "$folder/"; fi
     mkdir -p "$(dirname "$folder/$path")"
     cp -Lf "$bin/$path" "$folder/$path"
@@ -36,7 +35,7 @@ stage() {
 # run_bundle FILE
 run_bundle() {
   [ $# -eq 1 ] && [[ $1 != -* ]] || die 64 "usage: ./lockstep bundle FILE.tar.xz. Remedy: name the archive to write"
-  local file=$1 folder bytes
+  local file=$1 folder bytes label
   local -a tests
   ensure_packages build bundle
   mapfile -t tests < <(gpu_tests)
@@ -47,7 +46,7 @@ run_bundle() {
   # shellcheck disable=SC2064  # as it is now
   trap "rm -rf '$folder'" EXIT
   stage "$folder/lockstep" "${daemons[@]}" "${tools[@]}" //tests/bench:bench "${tests[@]}"
-  printf '%s\n' "${tests[@]}" | sed 's|^//||; s|:|/|' >"$folder/lockstep/gpu_tests.txt"
+  for label in "${tests[@]}"; do path_of "$label"; done >"$folder/lockstep/gpu_tests.txt"
   tar -C "$folder" --sort=name --owner=0 --group=0 -c lockstep | xz -T0 -6 >"$file" ||
     die 73 "$file: cannot write it. Remedy: another path, or free space"
   bytes=$(stat -c %s "$file")

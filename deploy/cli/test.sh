@@ -4,9 +4,9 @@
 # count_cases LABEL STATUS: prints "passed failed" of one test, from the line with which each test
 # binary closes its log. A test that did not get so far, or that failed after it, counts as one failed.
 count_cases() {
-  local label=${1#//} status=$2 log
+  local label=$1 status=$2 log
   local -a logs
-  mapfile -t logs < <(find -L "$root/bazel-testlogs/${label/://}" -name test.log 2>/dev/null)
+  mapfile -t logs < <(find -L "$root/bazel-testlogs/$(path_of "$label")" -name test.log 2>/dev/null)
   for log in "${logs[@]}"; do grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1; done |
     awk -v ok="$([ "$status" = PASSED ] && echo 1)" '
       { passed += $1; failed += $3 }
