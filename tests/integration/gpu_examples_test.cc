@@ -43,7 +43,7 @@ std::string WriteSlowExample(const Cluster& cluster, const std::string& example,
   return cluster.folder().Write("job.textproto", job);
 }
 
-// With two workers, of which the first so many are on the GPU.
+// With two workers. `on_gpu`: how many of them compute on the GPU.
 std::vector<double> LossesOfExample(const std::string& example, int on_gpu) {
   Cluster cluster(1, 2);
   for (int worker = 0; worker < on_gpu; ++worker) cluster.UseGpu(worker);

@@ -30,8 +30,8 @@ std::shared_ptr<worker::Device> MakeTestDevice(int threads, uint64_t seed) {
   if (kind == "deferred") return std::make_shared<DeferredDevice>(threads, seed);
   if (kind == "cuda") return MakeFakeGpu(seed);
   LOCKSTEP_CHECK(kind == "gpu" || kind == kTf32);
-  // Never destroyed: making the GPU's context anew takes a tenth of a second. value(): the test
-  // fails with what is missing.
+  // Never destroyed: making the GPU's context anew takes a tenth of a second. value() throws, so a
+  // test without a GPU fails with the remedy.
   static const auto* const gpu =
       new worker::Backend(worker::Backend::Open({.kind = worker::DeviceChoice::Kind::kCuda},
                                                 worker::cuda::SharedDriver())

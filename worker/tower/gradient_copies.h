@@ -18,8 +18,8 @@ class GradientCopies {
  public:
   static absl::StatusOr<GradientCopies> Create(size_t variables, Device* device);
 
-  // Enqueues the copy of what `gradient` says on `stream`, whose later work then has to wait for
-  // it. `gradient->ready` becomes that of the copy. Nothing where the gradient is in `host` itself.
+  // Enqueues on `stream` the copy of `gradient` to `host`, once it is ready. `gradient->ready` then
+  // is the event of the copy. Does nothing where the gradient is in `host` itself.
   void Enqueue(int variable, const MutableTensorView& host, Stream* stream,
                TowerGradient* gradient);
 

@@ -59,7 +59,7 @@ absl::StatusOr<absl::Duration> Gpu::DurationOf(int times, const Enqueue& enqueue
 }
 
 absl::StatusOr<double> Gpu::SecondsOf(int times, const Enqueue& enqueue) const {
-  // An idle GPU has lowered its clock to a fifth.
+  // An idle GPU lowers its clock.
   constexpr absl::Duration kWarmUp = absl::Milliseconds(100);
   for (absl::Duration warm; warm < kWarmUp;) {
     LOCKSTEP_ASSIGN_OR_RETURN(const absl::Duration took, DurationOf(times, enqueue));

@@ -10,8 +10,8 @@
 
 namespace lockstep::worker::cuda {
 
-// Into how many parts the rows are divided, each of which a thread sums for a column: enough for
-// all threads of a GPU, of which a part has rows enough.
+// The number of parts into which the rows are divided. One thread sums one part of one column. So
+// many that a GPU's threads all have work, but each part has some rows.
 inline int64_t NumColumnParts(int64_t rows, int64_t columns) {
   constexpr int64_t kThreads = 1 << 18;
   constexpr int64_t kRows = 32;
