@@ -1,14 +1,13 @@
 // The examples' jobs on this machine's GPU.
 #include <catch2/catch.hpp>
 #include <csignal>
-#include <fstream>
-#include <iterator>
 #include <regex>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/config/text_file.h"
 #include "tests/integration/cluster.h"
 #include "tests/integration/training_run.h"
 #include "tests/support/process.h"
@@ -19,18 +18,12 @@ namespace {
 
 constexpr absl::Duration kWhole = absl::Seconds(60);
 
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  REQUIRE(file.is_open());
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // The example's job with so many steps and no backup worker, in the cluster's folder. It learns
 // slowly: otherwise steps multiply by a thousand the difference that it makes when rounding takes
 // an element to the other side of a relu, on two CPUs of different instruction sets, too.
 std::string WriteSlowExample(const Cluster& cluster, const std::string& example, int steps) {
   const std::string folder = Binary("deploy/examples/" + example);
-  std::string job = ReadText(folder + "/job.textproto");
+  std::string job = ReadTextFile(folder + "/job.textproto").value();
   const auto replace = [&job](const std::string& pattern, const std::string& with) {
     job = std::regex_replace(job, std::regex(pattern), with);
   };
@@ -39,7 +32,7 @@ std::string WriteSlowExample(const Cluster& cluster, const std::string& example,
   replace("base: [0-9.]+", "base: 0.0002");
   replace("values: \\[[^\\]]*\\]", "values: [0.002, 0.002, 0.002]");
   replace("sync \\{[^}]*\\}", "");
-  cluster.folder().Write("model.textproto", ReadText(folder + "/model.textproto"));
+  cluster.folder().Write("model.textproto", ReadTextFile(folder + "/model.textproto").value());
   return cluster.folder().Write("job.textproto", job);
 }
 
