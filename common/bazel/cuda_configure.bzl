@@ -1,8 +1,9 @@
 """@local_cuda: the CUDA toolkit of this machine, or an empty twin of it.
 
-defs.bzl has HAVE_CUDA, HAVE_CUDNN, CUDA_HOME and CUDA_VERSION, which is 0 without a toolkit; //:headers has the
-toolkit's headers and //:stub_driver its stand-in for the driver, for tests. No program is linked from the toolkit: what it needs of CUDA it
-opens at run time. Where no toolkit is found both targets are empty, so that a CPU build works everywhere.
+defs.bzl has HAVE_CUDA, CUDA_HOME and CUDA_VERSION, which is 0 without a toolkit; //:headers has the toolkit's headers.
+A toolkit is nvcc with its headers. HAVE_CUBLAS_LT, HAVE_CUDNN and HAVE_STUB_DRIVER say what else it has, which tests
+use: //:stub_driver is its stand-in for the driver. No program is linked from the toolkit: it opens libraries of CUDA at
+run time. Without a toolkit both targets are empty, so that a CPU build works everywhere.
 The search order is CUDA_HOME, then /usr/local/cuda (change it with --repo_env=CUDA_HOME=...).
 """
 
@@ -18,7 +19,7 @@ cc_library(
     includes = ["include"],
     visibility = ["//visibility:public"],
 )
-filegroup(name = "stub_driver", srcs = ["libcuda_stub.so"], visibility = ["//visibility:public"])
+filegroup(name = "stub_driver", srcs = glob(["libcuda_stub.so"]), visibility = ["//visibility:public"])
 """
 
 # The first one that compiles C++20.
@@ -31,25 +32,31 @@ def _version(ctx, home):
             return int(line.split(" ")[-1])
     return 0
 
+def _has(ctx, home, *files):
+    return all([ctx.path(home + "/" + file).exists for file in files])
+
 def _cuda_impl(ctx):
-    home = ctx.os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    needed = [home + "/" + file for file in ("bin/nvcc", "include/cuda_runtime_api.h", "lib64/stubs/libcuda.so")]
-    version = _version(ctx, home) if all([ctx.path(file).exists for file in needed]) else 0
-    ctx.file("WORKSPACE", "workspace(name = \"{}\")\n".format(ctx.name))
-    if version >= _LEAST_VERSION:
-        ctx.symlink(home + "/include", "include")
-        ctx.symlink(home + "/lib64/stubs/libcuda.so", "libcuda_stub.so")
-        ctx.file("BUILD", _FOUND)
-    else:
+    home = ctx.os.environ.get("CUDA_HOME") or "/usr/local/cuda"
+    version = _version(ctx, home) if _has(ctx, home, "bin/nvcc", "include/cuda_runtime_api.h") else 0
+    if version < _LEAST_VERSION:
         version = 0
-        ctx.file("BUILD", _EMPTY)
-    cudnn = [home + "/" + file for file in ("include/cudnn.h", "lib64/libcudnn.so.9")]
-    ctx.file("defs.bzl", "HAVE_CUDA = {}\nHAVE_CUDNN = {}\nCUDA_HOME = {}\nCUDA_VERSION = {}\n".format(
-        version > 0,
-        version > 0 and all([ctx.path(file).exists for file in cudnn]),
-        repr(home),
-        version,
-    ))
+    cublas_lt = "lib64/libcublasLt.so.%d" % (version // 1000)
+    have_stub_driver = version > 0 and _has(ctx, home, "lib64/stubs/libcuda.so")
+    ctx.file("WORKSPACE", "workspace(name = \"{}\")\n".format(ctx.name))
+    ctx.file("BUILD", _FOUND if version > 0 else _EMPTY)
+    if version > 0:
+        ctx.symlink(home + "/include", "include")
+    if have_stub_driver:
+        ctx.symlink(home + "/lib64/stubs/libcuda.so", "libcuda_stub.so")
+    definitions = {
+        "HAVE_CUDA": version > 0,
+        "HAVE_CUBLAS_LT": version > 0 and _has(ctx, home, "include/cublasLt.h", cublas_lt),
+        "HAVE_CUDNN": version > 0 and _has(ctx, home, "include/cudnn.h", "lib64/libcudnn.so.9"),
+        "HAVE_STUB_DRIVER": have_stub_driver,
+        "CUDA_HOME": home,
+        "CUDA_VERSION": version,
+    }
+    ctx.file("defs.bzl", "".join(["%s = %r\n" % definition for definition in definitions.items()]))
 
 cuda_configure = repository_rule(
     implementation = _cuda_impl,
