@@ -4,7 +4,8 @@ defs.bzl has HAVE_CUDA, CUDA_HOME and CUDA_VERSION, which is 0 without a toolkit
 A toolkit is nvcc with its headers. HAVE_CUBLAS_LT, HAVE_CUDNN and HAVE_STUB_DRIVER say what else it has, which tests
 use: //:stub_driver is its stand-in for the driver. No program is linked from the toolkit: it opens libraries of CUDA at
 run time. Without a toolkit both targets are empty, so that a CPU build works everywhere.
-The search order is CUDA_HOME, then /usr/local/cuda (change it with --repo_env=CUDA_HOME=...).
+The search order is CUDA_HOME, then /usr/local/cuda (change it with --repo_env=CUDA_HOME=...). `./lockstep` sets
+CUDA_HOME where `./lockstep build --cuda` has installed a toolkit.
 """
 
 _EMPTY = """load("@rules_cc//cc:defs.bzl", "cc_library")

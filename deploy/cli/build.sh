@@ -56,10 +56,11 @@ gpu_tests() {
   bazel_command query --noshow_progress 'attr(tags, "\bgpu\b", tests(//tests/...))' 2>"$cache/query.log"
 }
 
-# What the binaries are made of, and how the binaries looked after the last build: when neither has
-# changed there is nothing to do, and Bazel need not start.
+# What the binaries are made of, and how they and the CUDA compiler looked after the last build: when
+# nothing has changed there is nothing to do, and Bazel need not start.
 fingerprint() {
   local target
+  stat -L -c '%n %y %s' "$(cuda_home)/bin/nvcc" 2>/dev/null || echo no CUDA
   for target in "${daemons[@]}" "${tools[@]}"; do stat -L -c '%n %y %s' "$(binary_of "$target")" 2>/dev/null || echo absent; done
 }
 up_to_date() {
@@ -85,4 +86,38 @@ build_all() {
   build_targets "${daemons[@]}" "${tools[@]}"
   fingerprint >"$cache/built"
   touch -d "$started" "$cache/built"
+}
+
+build_help() {
+  cat <<'TEXT'
+./lockstep build           installs what is missing, builds, and prints the paths of the programs
+./lockstep build --cuda    the same with kernels for GPUs: where CUDA_HOME names no toolkit, it installs
+                           one in .cache/lockstep/cuda (160 MB), from Python packages
+
+Kernels are compiled by the first toolkit of these, with the option and without:
+  1. CUDA_HOME
+  2. .cache/lockstep/cuda, if --cuda has installed it
+  3. /usr/local/cuda
+Without one all is built but the kernels. Documentation: docs/gpu.md.
+TEXT
+}
+
+# run_build [--cuda]
+run_build() {
+  local argument target cuda=''
+  for argument; do
+    case $argument in
+      --cuda) cuda=1 ;;
+      --help) build_help && return ;;
+      *) die 64 "build: unknown option '$argument'. Remedy: ./lockstep build [--cuda]" ;;
+    esac
+  done
+  if [ -n "$cuda" ] && cuda_home_is_named; then
+    check_cuda_home
+    cuda=''
+  fi
+  ensure_packages build ${cuda:+cuda}
+  [ -z "$cuda" ] || ensure_cuda
+  build_all
+  for target in "${daemons[@]}" "${tools[@]}"; do binary_of "$target"; done
 }

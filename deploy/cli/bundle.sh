@@ -52,7 +52,7 @@ run_bundle() {
   bytes=$(stat -c %s "$file")
   ((bytes <= most_bundle_bytes)) ||
     die 70 "$file has $bytes bytes, expected at most $most_bundle_bytes. Remedy: leave something out in deploy/cli/bundle.sh"
-  [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] ||
-    say "its workers have no kernels for GPUs. Remedy: build where the CUDA toolkit is, in /usr/local/cuda or where CUDA_HOME says"
+  [ -x "$(cuda_home)/bin/nvcc" ] ||
+    say "its workers have no kernels for GPUs. Remedy: ./lockstep build --cuda installs a CUDA toolkit; then the same command again"
   say "$file: $((bytes >> 20)) MiB. On a machine with a GPU: tar -xf $(basename "$file") && lockstep/lockstep check_gpu FOLDER"
 }

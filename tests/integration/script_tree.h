@@ -30,6 +30,7 @@ inline constexpr char kBazel[] = R"sh(
 case $1 in --*) shift ;; esac
 if [ "$1" = query ]; then cat "$FAKE/gpu_tests" 2>/dev/null; exit; fi
 echo "bazel $1" >>"$FAKE/calls"
+echo "$CUDA_HOME" >"$FAKE/cuda_home"
 setsid tail -f "$FAKE/installed" >/dev/null 2>&1 &  # the server
 cd "$(dirname "$0")/.." || exit 1
 for option; do case $option in --test_env=*) echo "$option" >>"$FAKE/calls" ;; esac; done
@@ -50,9 +51,20 @@ fi
 inline constexpr char kPython[] = R"sh(
 echo "python3 $1 $2" >>"$FAKE/calls"
 mkdir -p "$3/bin"
-printf '#!/bin/sh\necho "pip" >>"$FAKE/calls"\n[ ! -f "$FAKE/offline" ] || { echo "ERROR: no index"; exit 1; }\n' \
-  >"$3/bin/pip"
-chmod +x "$3/bin/pip"
+cp "$FAKE/fakes/pip" "$3/bin/"
+)sh";
+
+// Installs what is asked of the CUDA toolkit's packages.
+inline constexpr char kPip[] = R"sh(
+echo "pip" >>"$FAKE/calls"
+[ ! -f "$FAKE/offline" ] || { echo "ERROR: no index"; exit 1; }
+case $* in *deploy/cuda/requirements.txt)
+  toolkit=${0%/bin/pip}/lib/python3.11/site-packages/nvidia/cu13
+  mkdir -p "$toolkit/bin" "$toolkit/lib"
+  touch "$toolkit/bin/nvcc" "$toolkit/lib/libcudart_static.a"
+  [ ! -f "$FAKE/slow" ] || { echo "$TMPDIR" >"$FAKE/slow"; exec tail -f "$FAKE/slow"; }
+  chmod +x "$toolkit/bin/nvcc" ;;
+esac
 )sh";
 
 // Makes the program that it is told to.
@@ -68,11 +80,12 @@ class Tree {
   Tree() {
     Copy("lockstep");
     Copy("deploy/packages.txt");
+    Copy("deploy/cuda/requirements.txt");
     Copy("tests/interop/requirements.txt");
     Copy("tests/oracle/requirements.txt");
     Copy("tests/bench/torch_requirements.txt");
     folder_.Write("tests/bench/peers/gloo_step.cc", "");
-    for (const char* name : {"bench", "build", "bundle", "check", "compile_commands", "job",
+    for (const char* name : {"bench", "build", "bundle", "check", "compile_commands", "cuda", "job",
                              "oracle", "packages", "sim", "test", "venv"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
     }
@@ -83,6 +96,7 @@ class Tree {
     Fake("apt-get", kAptGet);
     Fake("bazel", kBazel);
     Fake("python3", kPython);
+    Fake("pip", kPip);
     Fake("g++", kCompiler);
     Fake("pkg-config", "echo -lmpi\n");
     Fake("id", "echo 0");
@@ -106,12 +120,13 @@ class Tree {
     command.insert(command.end(), arguments.begin(), arguments.end());
     return command;
   }
-  std::vector<std::string> Environment() const {
+  // `cuda_home`: as the user has set it.
+  std::vector<std::string> Environment(const std::string& cuda_home = "") const {
     return {"PATH=" + folder_.Path("fakes") + ":/usr/bin:/bin", "FAKE=" + folder_.path(),
-            "HOME=" + folder_.path()};
+            "HOME=" + folder_.path(), "CUDA_HOME=" + cuda_home};
   }
-  Ended Run(const std::vector<std::string>& arguments) const {
-    return RunToEnd(Command(arguments), absl::Seconds(30), Environment());
+  Ended Run(const std::vector<std::string>& arguments, const std::string& cuda_home = "") const {
+    return RunToEnd(Command(arguments), absl::Seconds(30), Environment(cuda_home));
   }
   std::vector<std::string> Calls() const {
     return absl::StrSplit(folder_.Read("calls"), '\n', absl::SkipEmpty());
