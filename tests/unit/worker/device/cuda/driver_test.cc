@@ -120,7 +120,7 @@ TEST_CASE("a build without CUDA says how to get one with it") {
   const auto driver = SharedDriver();
   if (ToolkitVersion() == 0) {
     CHECK_THAT(std::string(driver.status().message()),
-               Catch::Contains("built without CUDA. Remedy: build it where the CUDA toolkit is"));
+               Catch::Contains("built without CUDA. Remedy: ./lockstep build --cuda, or"));
   } else {
     CHECK((driver.ok() || absl::IsFailedPrecondition(driver.status())));
     CHECK(SharedDriver().status() == driver.status());
