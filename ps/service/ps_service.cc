@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/limits.h"
-#include "common/base/lost_variables.h"
 #include "common/base/printable.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
@@ -23,7 +22,6 @@ namespace lockstep::ps {
 namespace {
 
 constexpr size_t kShownSlots = 5;
-constexpr int kLargestExitCode = 255;
 
 // Pushes and pulls that gRPC can hand over before we ask for more.
 constexpr int kAhead = 8;
@@ -36,15 +34,6 @@ void WarnOfMissing(const std::vector<std::string>& slots, const std::string& che
       shown == slots.end() ? "" : absl::StrCat(" and ", slots.end() - shown, " more");
   log::Warning(absl::StrCat(checkpoint, " has no ", absl::StrJoin(slots.begin(), shown, ", "), more,
                             ": slots without a saved value begin anew"));
-}
-
-absl::StatusOr<JobEnd> ToJobEnd(const FinishRequest& request) {
-  if (request.exit_code() < 0 || request.exit_code() > kLargestExitCode) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("exit_code: expected 0 to ", kLargestExitCode, ", got ", request.exit_code()));
-  }
-  return JobEnd{static_cast<ExitCode>(request.exit_code()),
-                Printable(request.reason(), limits::kMaxErrorBytes)};
 }
 
 void Call(const std::function<void()>& event) {
@@ -71,6 +60,7 @@ PsService::PsService(Shard* shard, SharedMemoryRegistry* memory, CommandWatch* w
     : shard_(shard),
       memory_(memory),
       watch_(watch),
+      finisher_(shard, watch),
       references_(memory),
       identity_(std::move(identity)),
       events_(std::move(events)) {}
@@ -142,14 +132,9 @@ void PsService::ServeOne(const rpc::ServingQueue& queue, Handler<Request, Reply>
                                   });
 }
 
-absl::Status PsService::CheckServing() const {
-  if (!finished_.load()) return absl::OkStatus();
-  return absl::UnavailableError("its job is over, it ends");
-}
-
 void PsService::GetView(const GetViewRequest& request, Callback<SetViewReply> respond) {
   Call(events_.asked_by_chief);
-  if (const absl::Status status = CheckServing(); !status.ok()) return respond(status);
+  if (const absl::Status status = finisher_.CheckServing(); !status.ok()) return respond(status);
   SetViewReply reply = ToViewReply(shard_->Report(), identity_.incarnation);
   if (reply.has_variables()) {
     absl::MutexLock lock(&mutex_);
@@ -169,7 +154,7 @@ void PsService::GetView(const GetViewRequest& request, Callback<SetViewReply> re
 
 void PsService::SetView(const SetViewRequest& request, Callback<SetViewReply> respond) {
   Call(events_.called_by_chief);
-  if (const absl::Status status = CheckServing(); !status.ok()) return respond(status);
+  if (const absl::Status status = finisher_.CheckServing(); !status.ok()) return respond(status);
   if (const absl::Status status = CheckAddressee(request); !status.ok()) {
     LogOnce(std::string(status.message()));
     return respond(status);
@@ -319,23 +304,15 @@ void PsService::ReleaseSnapshot(const ReleaseSnapshotRequest& request,
 
 void PsService::Finish(const FinishRequest& request, Callback<FinishReply> respond) {
   Call(events_.called_by_chief);
-  const absl::StatusOr<JobEnd> end = ToJobEnd(request);
+  const absl::StatusOr<JobEnd> end = finisher_.Finish(request);
   if (!end.ok()) return respond(end.status());
-  absl::Status status = shard_->Finish(request.command());
-  // A ps that was started again when all was done, or somebody ended the job, has nothing to wait
-  // for. After a failure the next chief may come.
-  const bool is_over = end->code == ExitCode::kDone || end->code == ExitCode::kInterrupted;
-  if (is_over && IsNoVariables(status)) status = absl::OkStatus();
-  if (!status.ok()) return respond(status);
-  finished_.store(true);
-  watch_->EndJob(static_cast<int>(end->code), end->reason);
   respond(FinishReply());
   if (events_.finished) events_.finished(*end);
 }
 
 void PsService::RenewLease(const RenewLeaseRequest& request, Callback<RenewLeaseReply> respond) {
   Call(events_.called_by_chief);
-  if (const absl::Status status = CheckServing(); !status.ok()) return respond(status);
+  if (const absl::Status status = finisher_.CheckServing(); !status.ok()) return respond(status);
   respond(HandleRenewLease(*shard_, request, watch_));
 }
 

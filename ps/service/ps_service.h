@@ -11,7 +11,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/callback.h"
-#include "common/base/exit_code.h"
 #include "common/base/ids.h"
 #include "common/config/known_cluster_specs.h"
 #include "common/fs/path_roots.h"
@@ -20,6 +19,7 @@
 #include "common/transport/grpc_shm/shared_memory_registry.h"
 #include "proto/ps.grpc.pb.h"
 #include "ps/service/command_watch.h"
+#include "ps/service/job_finisher.h"
 #include "ps/service/serial_thread.h"
 #include "ps/shard/shard.h"
 
@@ -32,11 +32,6 @@ struct PsIdentity {
   std::function<std::vector<std::string>()> chiefs = nullptr;  // addresses by index, for people
   Incarnation incarnation;
   PathRoots checkpoint_roots = {};  // for Save and restore_from
-};
-// How the job of a ps ended.
-struct JobEnd {
-  ExitCode code = ExitCode::kDone;  // for the process to end with
-  std::string reason;               // why the job was given up, printable; empty when it is done
 };
 struct PsEvents {
   std::function<void()> called_by_chief;  // on every such call but GetView and WatchCommand
@@ -88,8 +83,6 @@ class PsService final : public rpc::Service {
   void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> respond);
   void AttachMemory(const AttachMemoryRequest& request, Callback<AttachMemoryReply> respond);
 
-  // OK until the job is over: from then on the process is as good as gone for the next chief.
-  absl::Status CheckServing() const;
   // OK when the chief means this process and is of its cluster.
   absl::Status CheckAddressee(const SetViewRequest& request);
   absl::Status CheckPath(const std::string& path) const;
@@ -98,11 +91,11 @@ class PsService final : public rpc::Service {
   Shard* const shard_;
   SharedMemoryRegistry* const memory_;
   CommandWatch* const watch_;
+  JobFinisher finisher_;
   const SharedMemoryReferences references_;
   const PsIdentity identity_;
   const PsEvents events_;
   rpc::RawMethods methods_{ParameterServer::service_full_name()};
-  std::atomic<bool> finished_ = false;
   std::atomic<bool> has_checksums_ = false;  // the job, for every chief that it had
   absl::Mutex mutex_;
   std::string last_refusal_ ABSL_GUARDED_BY(mutex_);

@@ -277,6 +277,16 @@ TEST_CASE("The end answers tokens with done and parked calls with an error") {
   CHECK(absl::IsCancelled(pull.Wait().status()));
 }
 
+TEST_CASE("For the next chief a ps whose job is over is gone already") {
+  Ps ps;
+  REQUIRE(CallAndWait(*ps.control(), kFinish, JobIsOver()).ok());
+  CHECK(absl::IsUnavailable(ps.GetView().status()));
+  CHECK(absl::IsUnavailable(ps.SetView(TwoWorkers(2)).status()));
+  RenewLeaseRequest renewal;
+  *renewal.mutable_command() = ChiefCommand(2);
+  CHECK(absl::IsUnavailable(CallAndWait(*ps.control(), kRenewLease, renewal).status()));
+}
+
 TEST_CASE("Cancel ends what is parked and every later call, of this client alone") {
   Ps ps;
   const auto other = ps.ps()->NewData();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "chief/copies/job_pairs.h"
+#include "common/base/exit_code.h"
 #include "tests/sim/remote_ps.h"
 
 namespace lockstep::sim {
@@ -72,6 +73,11 @@ struct SimChiefs::Process {
   bool answers() const {
     const bool was_standby = is_standby && end.has_value() && !has_commanded;
     return life->is_alive && !life->is_stopped && !has_left && !was_standby;
+  }
+  // By `lockstep up`. Of one that has left, a simulation starts the next one itself.
+  bool IsStartedAgain() const {
+    const bool has_failed = end.has_value() && !has_left;
+    return has_failed && static_cast<int>(ExitCodeFor(*end)) >= kFirstRetryableCode;
   }
   void HangUp() {
     for (const auto& hang_up : std::exchange(connections, {})) hang_up();
@@ -212,6 +218,16 @@ void SimChiefs::Terminate() {
   current_->job->Leave(absl::CancelledError("told to end"));
 }
 
+void SimChiefs::RestartEnded() {
+  const std::vector<std::shared_ptr<Process>> processes = processes_;
+  for (const auto& process : processes) {
+    if (!process->life->is_alive || !process->IsStartedAgain()) continue;
+    process->life->is_alive = false;
+    process->HangUp();
+    StartStandby();
+  }
+}
+
 void SimChiefs::Tick(std::shared_ptr<Process> process) {
   if (!process->life->is_alive) return;
   NoteCommand(process);
@@ -264,6 +280,12 @@ std::vector<absl::Status> SimChiefs::Ends() const {
     }
   }
   return ends;
+}
+
+bool SimChiefs::HaveEnded() const {
+  return std::ranges::all_of(processes_, [](const auto& process) {
+    return !process->life->is_alive || (process->end.has_value() && !process->IsStartedAgain());
+  });
 }
 
 // As FailoverChiefClient finds it.

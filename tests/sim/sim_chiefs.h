@@ -37,6 +37,9 @@ class SimChiefs {
   void KillAtDisk(DeathAtDisk death);
   // SIGTERM. It ends by itself, soon.
   void Terminate();
+  // Each process that has ended with an exit code that `lockstep up` starts it again for is
+  // followed by one that stands by.
+  void RestartEnded();
   // SIGSTOP, and SIGCONT after `pause`: what comes meanwhile is handled then.
   void Suspend(absl::Duration pause);
 
@@ -50,8 +53,10 @@ class SimChiefs {
   bool HasAllCopies() const;
   // That were started; the number of a chief's node counts them.
   uint32_t num_processes() const { return static_cast<uint32_t>(processes_.size()); }
-  // Of all processes that were not killed.
+  // Of all processes that were not killed, or started again.
   std::vector<absl::Status> Ends() const;
+  // Each of them has ended for good.
+  bool HaveEnded() const;
 
   // Whom workers call; while nobody commands, who did last.
   Node commander() const;

@@ -8,6 +8,7 @@
 #include "absl/synchronization/mutex.h"
 #include "ps/service/command_calls.h"
 #include "ps/service/convert.h"
+#include "ps/service/job_finisher.h"
 #include "tests/support/fake_ps_data.h"
 #include "tests/support/fake_service_client.h"
 
@@ -89,11 +90,13 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
 
  private:
   void GetView(const GetViewRequest&, Callback<SetViewReply> done) {
+    if (const absl::Status status = finisher_.CheckServing(); !status.ok()) return done(status);
     SetViewReply reply = ps::ToViewReply(shard_->Report(), incarnation_);
     *reply.mutable_command_status() = watch_->Status();
     done(std::move(reply));
   }
   void SetView(const SetViewRequest& request, Callback<SetViewReply> done) {
+    if (const absl::Status status = finisher_.CheckServing(); !status.ok()) return done(status);
     const auto view = ps::FromProto(request);
     if (!view.ok()) return done(view.status());
     const auto state = shard_->SetView(*view);
@@ -135,12 +138,12 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
     done(ReleaseSnapshotReply());
   }
   void Finish(const FinishRequest& request, Callback<FinishReply> done) {
-    const absl::Status status = shard_->Finish(request.command());
-    if (!status.ok()) return done(status);
-    watch_->EndJob(request.exit_code(), request.reason());
+    const absl::StatusOr<ps::JobEnd> end = finisher_.Finish(request);
+    if (!end.ok()) return done(end.status());
     done(FinishReply());
   }
   void RenewLease(const RenewLeaseRequest& request, Callback<RenewLeaseReply> done) {
+    if (const absl::Status status = finisher_.CheckServing(); !status.ok()) return done(status);
     done(ps::HandleRenewLease(*shard_, request, watch_));
   }
   void WatchCommand(const WatchCommandRequest& request, Callback<WatchCommandReply> done) {
@@ -156,6 +159,7 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
   Calls calls_;
   ps::CommandWatch own_watch_{Clock::Real()};
   ps::CommandWatch* const watch_;
+  ps::JobFinisher finisher_{shard_, watch_};
 };
 
 std::unique_ptr<PulledValues> Copied(const ps::PullResult& result) {

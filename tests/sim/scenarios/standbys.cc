@@ -10,6 +10,9 @@ namespace {
 // Of a worker, until a chief hears of it: longer than a lease and a take-over.
 constexpr absl::Duration kLongestDelay = absl::Seconds(12);
 
+// How long a chief that has ended is away until it is started again.
+constexpr absl::Duration kRestartPause = absl::Seconds(1);
+
 // Once the end is being told, another chief has nothing to take over.
 bool IsTellingTheEnd(SimCluster* cluster) {
   return cluster->end().has_value() || cluster->status().state() == "done";
@@ -65,10 +68,20 @@ void PlanDisturbances(Disturbance disturb, const std::shared_ptr<Random>& random
   }
 }
 
+// A chief that takes command while the ps hear that the job is over waits for them, gives up, and
+// hears of the end when it stands by again.
+void RestartEndedChiefs(SimCluster* cluster) {
+  cluster->events().After(kRestartPause, [cluster] {
+    cluster->chief().RestartEnded();
+    RestartEndedChiefs(cluster);
+  });
+}
+
 void AppendBadEnds(SimCluster* cluster, std::vector<std::string>* broken) {
   // Standbys, also one that waits for an answer that has been lost, and chiefs that are still
   // stopped.
   cluster->RunUntil([] { return false; }, 2 * rpc::kParkedDeadline);
+  cluster->RunUntil([cluster] { return cluster->chief().HaveEnded(); }, kLimit);
   if (std::string bad = BadEnds(cluster); !bad.empty()) broken->push_back(std::move(bad));
   if (cluster->global_step() != GlobalStep(cluster->options().steps)) {
     broken->push_back("not all steps were made");
@@ -86,6 +99,7 @@ std::string SimulateWithStandbys(const SimOptions& job, Disturbance disturb, boo
     }
     PlanDisturbances(disturb, random, cluster);
     if (is_cut) PlanCuts({}, random, cluster);
+    RestartEndedChiefs(cluster);
   };
   return CompareDisturbed(options, options, plan, AppendBadEnds, run);
 }

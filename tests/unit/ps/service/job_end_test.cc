@@ -48,17 +48,6 @@ TEST_CASE("A ps whose job was given up ends with the chief's code, and knows why
   CHECK(ps.end.reason == "ps 1 was started again\\nand has lost its variables");
 }
 
-TEST_CASE("For the next chief a ps whose job is over is gone already") {
-  RunningPs ps;
-  ps.CreateVariables({3});
-  const auto control = MakePsControl(ps.client());
-  REQUIRE(CallAndWait(*control, kFinish, JobIsOver()).ok());
-  const auto seen = CallAndWait(*control, kGetView, GetViewRequest());
-  CHECK(absl::IsUnavailable(seen.status()));
-  const auto taken = CallAndWait(*control, kSetView, TwoWorkers(2));
-  CHECK(absl::IsUnavailable(taken.status()));
-}
-
 TEST_CASE("A ps that was started again is ended by the end of the job, not by its failure") {
   const auto code = GENERATE(ExitCode::kDone, ExitCode::kInterrupted);
   RunningPs ps;
