@@ -13,6 +13,7 @@
 #include "tests/sim/gradient.h"
 #include "tests/sim/remote_ps.h"
 #include "tests/sim/sim_options.h"
+#include "worker/service/convert.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
 #include "worker/strategy/replicated/reduction_of_job.h"
@@ -154,10 +155,7 @@ HeartbeatRequest SimWorker::MakeHeartbeat() const {
   request.set_out_of_data(out_of_data_);
   last_reply_->NameIn(&request);
   if (training_->groups != nullptr) {
-    const GroupViewId failed = training_->groups->failed_view();
-    request.set_failed_term(failed.term);
-    request.set_failed_epoch(failed.epoch);
-    request.set_failed_view(failed.view);
+    worker::SetFailedView(training_->groups->failed_view(), &request);
   }
   return request;
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 #include "common/log/log.h"
+#include "worker/service/convert.h"
 
 namespace lockstep::worker {
 namespace {
@@ -115,10 +116,7 @@ HeartbeatRequest Heartbeat::MakeRequest() const {
   request.set_accepted(report.accepted);
   request.set_stale(report.stale);
   request.set_seconds_computing(report.seconds_computing);
-  const GroupViewId failed = callbacks_.failed_view();
-  request.set_failed_term(failed.term);
-  request.set_failed_epoch(failed.epoch);
-  request.set_failed_view(failed.view);
+  SetFailedView(callbacks_.failed_view(), &request);
   request.set_ready(is_ready_);
   request.set_departing(departs_);
   last_reply_.NameIn(&request);

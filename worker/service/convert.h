@@ -1,0 +1,12 @@
+// What a worker tells the chief, to its messages.
+#pragma once
+
+#include "common/base/group_view_id.h"
+#include "proto/chief.pb.h"
+
+namespace lockstep::worker {
+
+// `failed`: GroupSource::failed_view.
+void SetFailedView(const GroupViewId& failed, HeartbeatRequest* request);
+
+}  // namespace lockstep::worker
