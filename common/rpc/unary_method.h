@@ -2,14 +2,11 @@
 #pragma once
 
 #include <grpcpp/impl/codegen/proto_utils.h>
-#include <grpcpp/server_context.h>
 #include <grpcpp/support/async_unary_call.h>
 #include <grpcpp/support/byte_buffer.h>
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -18,16 +15,18 @@
 #include "common/base/callback.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/caller_check.h"
-#include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
 #include "common/rpc/raw_methods.h"
-#include "common/rpc/refusal_sender.h"
+#include "common/rpc/served_call.h"
 #include "common/rpc/service.h"
 
 namespace lockstep::rpc {
 
 template <typename Request, typename Reply>
-class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>> {
+class UnaryCall final : public ServedCall<UnaryCall<Request, Reply>> {
+  using Base = ServedCall<UnaryCall>;
+  friend Base;
+
  public:
   struct Method {
     RawMethod raw;
@@ -37,7 +36,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
   };
 
   UnaryCall(std::shared_ptr<const Method> method, const ServingQueue& queue)
-      : method_(std::move(method)), queue_(queue), responder_(&context_) {}
+      : Base(queue), method_(std::move(method)), responder_(&context_) {}
 
   static void Await(const std::shared_ptr<const Method>& method, const ServingQueue& queue) {
     const auto call = std::make_shared<UnaryCall>(method, queue);
@@ -48,17 +47,21 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
   }
 
  private:
+  using Base::caller_;
+  using Base::context_;
+  using Base::message_bytes_;
+  using Base::queue_;
+
   void Arrived(bool ok) {
     if (!ok) return;  // the server stops
     ended_.Arm();
-    pass_ = queue_.gate->Enter();
-    if (!pass_) return;
+    if (!this->Enter()) return;
     Await(method_, queue_);
     message_bytes_ = body_.Length();
     Request request;
     if (const absl::Status status = Admit(&request); !status.ok()) {
       body_.Clear();
-      return Refuse(status);
+      return this->Refuse(status);
     }
     method_->handle(request, [call = this->weak_from_this()](absl::StatusOr<Reply> reply) {
       if (const auto alive = call.lock()) alive->Answer(reply);
@@ -67,7 +70,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
 
   // Parses the request once its caller may call.
   absl::Status Admit(Request* request) {
-    LOCKSTEP_RETURN_IF_ERROR(CheckCaller(queue_.callers, method_->raw.path, context_, &caller_));
+    LOCKSTEP_RETURN_IF_ERROR(this->CheckCaller(method_->raw.path));
     if (!grpc::SerializationTraits<Request>::Deserialize(&body_, request).ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat(method_->raw.path, ": the request cannot be parsed"));
@@ -76,36 +79,20 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
   }
 
   void Answer(const absl::StatusOr<Reply>& reply) {
-    if (!reply.ok()) return Refuse(reply.status());
+    if (!reply.ok()) return this->Refuse(reply.status());
     grpc::ByteBuffer body;
     bool is_own = false;
     const grpc::Status status = grpc::SerializationTraits<Reply>::Serialize(*reply, &body, &is_own);
     responder_.Finish(body, status, answered_.Arm());
   }
 
-  void Refuse(const absl::Status& status) {
-    queue_.refusals->Send({.call = this,
-                           .code = status.code(),
-                           .caller = caller_,
-                           .context = context_,
-                           .message_bytes = message_bytes_},
-                          [call = this->shared_from_this(), status] {
-                            call->responder_.FinishWithError(ToGrpc(status), call->answered_.Arm());
-                          });
-  }
+  void SendError(const grpc::Status& error) { responder_.FinishWithError(error, answered_.Arm()); }
 
   void Answered(bool) {}
-  void Ended(bool) {
-    if (context_.IsCancelled()) queue_.refusals->Drop(this);
-  }
+  void Ended(bool) { this->DropRefusal(); }
 
   const std::shared_ptr<const Method> method_;
-  const ServingQueue queue_;
-  Gate::Pass pass_;
-  grpc::ServerContext context_;
   grpc::ByteBuffer body_;
-  uint64_t message_bytes_ = 0;
-  std::optional<security::Caller> caller_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_;
   CallEvent<UnaryCall> arrived_{this, &UnaryCall::Arrived};
   CallEvent<UnaryCall> answered_{this, &UnaryCall::Answered};

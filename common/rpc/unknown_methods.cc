@@ -1,24 +1,23 @@
 #include "common/rpc/unknown_methods.h"
 
 #include <memory>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/printable.h"
-#include "common/rpc/caller_check.h"
-#include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
-#include "common/rpc/refusal_sender.h"
+#include "common/rpc/served_call.h"
 
 namespace lockstep::rpc {
 namespace {
 
 constexpr size_t kShownPath = 200;
 
-class UnknownCall final : public std::enable_shared_from_this<UnknownCall> {
+class UnknownCall final : public ServedCall<UnknownCall, grpc::GenericServerContext> {
+  friend ServedCall;
+
  public:
   UnknownCall(grpc::AsyncGenericService* calls, const ServingQueue& queue)
-      : calls_(calls), queue_(queue), stream_(&context_) {}
+      : ServedCall(queue), calls_(calls), stream_(&context_) {}
 
   static void Await(grpc::AsyncGenericService* calls, const ServingQueue& queue) {
     const auto call = std::make_shared<UnknownCall>(calls, queue);
@@ -32,38 +31,25 @@ class UnknownCall final : public std::enable_shared_from_this<UnknownCall> {
   void Arrived(bool ok) {
     if (!ok) return;  // the server stops
     ended_.Arm();
-    pass_ = queue_.gate->Enter();
-    if (!pass_) return;
+    if (!Enter()) return;
     Await(calls_, queue_);
-    const absl::Status status = Refusal();
-    queue_.refusals->Send({.call = this,
-                           .code = status.code(),
-                           .caller = caller_,
-                           .context = context_,
-                           .message_bytes = 0},
-                          [call = shared_from_this(), status] {
-                            call->stream_.Finish(ToGrpc(status), call->answered_.Arm());
-                          });
+    Refuse(Refusal());
   }
 
   absl::Status Refusal() {
-    absl::Status status = CheckCaller(queue_.callers, context_.method(), context_, &caller_);
+    absl::Status status = CheckCaller(context_.method());
     if (!status.ok()) return status;
     return absl::UnimplementedError(
         absl::StrCat("this process does not serve ", Printable(context_.method(), kShownPath)));
   }
 
+  void SendError(const grpc::Status& error) { stream_.Finish(error, answered_.Arm()); }
+
   void Answered(bool) {}
-  void Ended(bool) {
-    if (context_.IsCancelled()) queue_.refusals->Drop(this);
-  }
+  void Ended(bool) { DropRefusal(); }
 
   grpc::AsyncGenericService* const calls_;
-  const ServingQueue queue_;
-  Gate::Pass pass_;
-  grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_;
-  std::optional<security::Caller> caller_;
   CallEvent<UnknownCall> arrived_{this, &UnknownCall::Arrived};
   CallEvent<UnknownCall> answered_{this, &UnknownCall::Answered};
   CallEvent<UnknownCall> ended_{this, &UnknownCall::Ended};

@@ -2,25 +2,21 @@
 // a reply hold its tensors. Nothing is copied.
 #pragma once
 
-#include <grpcpp/server_context.h>
 #include <grpcpp/support/async_unary_call.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <atomic>
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/caller_check.h"
-#include "common/rpc/grpc_status.h"
 #include "common/rpc/queue_event.h"
 #include "common/rpc/raw_methods.h"
-#include "common/rpc/refusal_sender.h"
+#include "common/rpc/served_call.h"
 #include "common/rpc/service.h"
 #include "common/transport/grpc/checksums.h"
 #include "common/transport/grpc/reference_server.h"
@@ -47,13 +43,16 @@ struct GrpcTensorMethod {
 
 template <typename Request, typename Reply>
 class GrpcTensorCall final : public TensorCall<Request, Reply>,
-                             public std::enable_shared_from_this<GrpcTensorCall<Request, Reply>> {
+                             public rpc::ServedCall<GrpcTensorCall<Request, Reply>> {
+  using Base = rpc::ServedCall<GrpcTensorCall>;
+  friend Base;
+
  public:
   using Method = GrpcTensorMethod<Request, Reply>;
 
   // `method` and what the queue names outlive the call.
   GrpcTensorCall(std::shared_ptr<const Method> method, const rpc::ServingQueue& queue)
-      : method_(std::move(method)), queue_(queue), responder_(&context_) {}
+      : Base(queue), method_(std::move(method)), responder_(&context_) {}
 
   static void Await(const std::shared_ptr<const Method>& method, const rpc::ServingQueue& queue) {
     const auto call = std::make_shared<GrpcTensorCall>(method, queue);
@@ -85,7 +84,10 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
     const bool by_reference = !tensors.empty() && tensors.front().by_reference;
     if (status.ok() && by_reference)
       status = method_->references->Refer(tensors, lent_, reply->get());
-    if (!status.ok()) return Refuse(status);
+    if (!status.ok()) {
+      is_refused_.store(true, std::memory_order_relaxed);
+      return this->Refuse(status);
+    }
     std::vector<wire::Bytes> payload;
     if (!by_reference) {
       payload.reserve(tensors.size());
@@ -97,11 +99,15 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
   }
 
  private:
+  using Base::caller_;
+  using Base::context_;
+  using Base::message_bytes_;
+  using Base::queue_;
+
   void Arrived(bool ok) {
     if (!ok) return;  // the server stops
     if (method_->watches_callers) ended_.Arm();
-    pass_ = queue_.gate->Enter();
-    if (!pass_) return;
+    if (!this->Enter()) return;
     Await(method_, queue_);
     message_bytes_ = body_.Length();
     if (const absl::Status status = Decode(); !status.ok()) {
@@ -116,8 +122,7 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
   }
 
   absl::Status Decode() {
-    LOCKSTEP_RETURN_IF_ERROR(
-        rpc::CheckCaller(queue_.callers, method_->raw.path, context_, &caller_));
+    LOCKSTEP_RETURN_IF_ERROR(this->CheckCaller(method_->raw.path));
     const bool must_have = method_->expects_checksums && method_->expects_checksums();
     LOCKSTEP_RETURN_IF_ERROR(CheckRequest(context_, body_, must_have, request_.get()));
     LOCKSTEP_ASSIGN_OR_RETURN(wire::ReceivedPayload payload,
@@ -128,35 +133,18 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
     return absl::OkStatus();
   }
 
-  void Refuse(const absl::Status& status) {
-    is_refused_.store(true, std::memory_order_relaxed);
-    queue_.refusals->Send({.call = this,
-                           .code = status.code(),
-                           .caller = caller_,
-                           .context = context_,
-                           .message_bytes = message_bytes_},
-                          [call = this->shared_from_this(), status] {
-                            call->responder_.FinishWithError(rpc::ToGrpc(status),
-                                                             call->answered_.Arm());
-                          });
-  }
+  void SendError(const grpc::Status& error) { responder_.FinishWithError(error, answered_.Arm()); }
 
   void Answered(bool) {}
 
   void Ended(bool) {
     absl::AnyInvocable<void()> cancelled = std::move(cancelled_);
-    if (!context_.IsCancelled()) return;
-    if (cancelled != nullptr) cancelled();
-    queue_.refusals->Drop(this);
+    if (cancelled != nullptr && context_.IsCancelled()) cancelled();
+    this->DropRefusal();
   }
 
   const std::shared_ptr<const Method> method_;
-  const rpc::ServingQueue queue_;
-  Gate::Pass pass_;
-  grpc::ServerContext context_;
   grpc::ByteBuffer body_;
-  std::optional<security::Caller> caller_;
-  uint64_t message_bytes_ = 0;
   std::shared_ptr<Request> request_ = NewArenaMessage<Request>();
   std::atomic<bool> is_refused_ = false;  // so that the request is not kept until it is told
   std::shared_ptr<const wire::ReceivedPayload> payload_;
