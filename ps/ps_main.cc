@@ -27,6 +27,7 @@
 #include "ps/copy/copy_host.h"
 #include "ps/copy/copy_senders.h"
 #include "ps/service/chief_watchdog.h"
+#include "ps/service/heap_trim_policy.h"
 #include "ps/service/orphan_watch.h"
 #include "ps/service/ps_server.h"
 #include "ps/service/serial_thread.h"
@@ -60,7 +61,7 @@ constexpr absl::Duration kGrace = absl::Milliseconds(500);
 // The chief tells all shards at the same time that the job is over.
 constexpr absl::Duration kFinishPatience = absl::Seconds(1);
 constexpr uint32_t kMaxPort = 65535;
-constexpr absl::Duration kOrphanPoll = absl::Milliseconds(200);
+constexpr absl::Duration kPoll = absl::Milliseconds(200);
 
 absl::Duration OrphanTimeout() {
   const double seconds = absl::GetFlag(FLAGS_orphan_timeout);
@@ -93,10 +94,15 @@ absl::Status WaitForChief(const DaemonContext& daemon, const absl::Notification&
   return absl::OkStatus();
 }
 
-// Returns when the process is told to stop, or its chief has gone for good.
-absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, const ShutdownSignal& stop) {
+// Returns when the process is told to stop, or its chief has gone for good. Trims the heap
+// meanwhile.
+absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, CopyHost* copy,
+                        const ShutdownSignal& stop) {
   bool has_warned = false;
-  while (!stop.notification()->WaitFor(kOrphanPoll)) {
+  HeapTrimPolicy trim;
+  while (!stop.notification()->WaitFor(kPoll)) {
+    const PsActivity activity{.own = shard.Activity(), .copy = copy->Activity()};
+    if (trim.IsDue(activity, Clock::Real()->Monotonic())) TrimHeap();
     if (!orphan.IsOrphan(Clock::Real()->Monotonic())) continue;
     if (!shard.GetView().holds_unsaved) return orphan.Ended();
     if (std::exchange(has_warned, true)) continue;
@@ -184,7 +190,7 @@ absl::Status Run(const DaemonContext& daemon) {
   stop->OnHangup([&daemon] { daemon.cluster->Reread(/*workers_may_change=*/true); });
   const absl::Cleanup end_reading = [stop] { stop->OnHangup(nullptr); };
   absl::Status end = WaitForChief(daemon, called, &asked);
-  if (end.ok()) end = WaitForEnd(orphan, shard, *stop);
+  if (end.ok()) end = WaitForEnd(orphan, shard, &*copy, *stop);
   if (!end.ok()) return end;
   const ExitCode code = stop->Wait();
   LogEnd(code, reason);

@@ -35,6 +35,8 @@ void TuneHeap() {
   mallopt(M_ARENA_MAX, 2);
 }
 
+void TrimHeap() { malloc_trim(0); }
+
 void LogCongestionControl() {
   std::ifstream file("/proc/sys/net/ipv4/tcp_congestion_control");
   std::string name;

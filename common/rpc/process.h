@@ -26,6 +26,9 @@ void TuneLocks();
 // glibc's, not by one for every thread that ever received. First thing in main.
 void TuneHeap();
 
+// Gives back what TuneHeap keeps. Others who need memory wait meanwhile: 20 ms for 256 MiB.
+void TrimHeap();
+
 // Logs when the system's TCP congestion control is known to slow loopback down (bbr
 // halves it). Says what to set; changes nothing.
 void LogCongestionControl();

@@ -48,6 +48,11 @@ void CopyHost::AwaitFinish(absl::Duration patience) {
   finished_.WaitFor(patience);
 }
 
+ShardActivity CopyHost::Activity() {
+  absl::MutexLock lock(&mutex_);
+  return shard_ == nullptr ? ShardActivity() : shard_->Activity();
+}
+
 void CopyHost::Shutdown(absl::Duration grace) {
   absl::MutexLock lock(&mutex_);
   if (server_ != nullptr) server_->Shutdown(grace);

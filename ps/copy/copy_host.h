@@ -30,6 +30,8 @@ class CopyHost {
   // Returns when a chief has told the copy, too, that the job is over, after `patience` at most. At
   // once where there are no variables.
   void AwaitFinish(absl::Duration patience);
+  // Of the copy; nothing while there is none.
+  ShardActivity Activity();
   // As PsServer.
   void Shutdown(absl::Duration grace);
 

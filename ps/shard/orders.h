@@ -280,6 +280,17 @@ struct PendingVariable {
   std::vector<WorkerIndex> from;
 };
 
+// What changes while workers use a shard.
+struct ShardActivity {
+  bool has_variables = false;
+  GlobalStep shard_step;
+  uint64_t pushes = 0;      // that were counted
+  uint64_t held_bytes = 0;  // of gradients
+  uint64_t waiting_pulls = 0;
+
+  friend bool operator==(const ShardActivity&, const ShardActivity&) = default;
+};
+
 struct ShardReport {
   ShardState state;
   uint32_t variables = 0;

@@ -164,4 +164,18 @@ ShardReport Shard::Report() const {
   return report;
 }
 
+ShardActivity Shard::Activity() const {
+  absl::MutexLock lock(&mutex_);
+  ShardActivity activity{
+      .pushes = counts_.accepted + counts_.stale + counts_.duplicates + counts_.rejected,
+      .waiting_pulls = readers_.parked.size()};
+  if (const EpochState* const state = gate_.state()) {
+    state->mu.AssertHeld();
+    activity.has_variables = true;
+    activity.shard_step = state->step.shard_step();
+    activity.held_bytes = state->receiver.held_bytes();
+  }
+  return activity;
+}
+
 }  // namespace lockstep::ps

@@ -119,6 +119,8 @@ class Shard {
   void Stop();
 
   ShardReport Report() const;
+  // Takes no time that a push would notice.
+  ShardActivity Activity() const;
 
  private:
   friend class PushOperation;

@@ -57,8 +57,8 @@ TEST_CASE("A ps has no more memory than its variables, their slots and the gradi
   const uint64_t bound =
       (3 + run.slots) * kDense + workers * kDense + workers * kWindow + kOwnBytes;
   const ProcessMemory memory = MemoryOf(cluster.ps(0));
-  // The heap keeps what was held before memory had been exchanged.
-  CHECK(memory.peak <= bound + in_workers);
+  // The heap keeps some of what was held before memory had been exchanged.
+  CHECK(memory.peak <= (in_workers > 0 ? bound * 11 / 10 : bound));
   if (in_workers > 0) CHECK(memory.shared <= 3 * kDense + in_workers + kMebibyte);
   // It is this memory that was measured. In messages, gradients are there only while they wait.
   CHECK(memory.peak > (2 + run.slots) * kDense + in_workers);

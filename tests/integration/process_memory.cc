@@ -18,10 +18,14 @@ ProcessMemory MemoryOf(const Process& process) {
   std::ifstream status(absl::StrCat("/proc/", process.pid(), "/status"));
   for (std::string name; status >> name; status.ignore(256, '\n')) {
     if (name == "Threads:") status >> memory.threads;
-    if (name != "VmHWM:" && name != "RssShmem:") continue;
+    uint64_t* const bytes = name == "VmHWM:"      ? &memory.peak
+                            : name == "RssShmem:" ? &memory.shared
+                            : name == "RssAnon:"  ? &memory.own
+                                                  : nullptr;
+    if (bytes == nullptr) continue;
     uint64_t kibibytes = 0;
     status >> kibibytes;
-    (name == "VmHWM:" ? memory.peak : memory.shared) = kibibytes << 10;
+    *bytes = kibibytes << 10;
   }
   return memory;
 }

@@ -11,6 +11,7 @@ namespace lockstep::test {
 struct ProcessMemory {
   uint64_t peak = 0;    // bytes that were in memory at once: own, of files, and shared with others
   uint64_t shared = 0;  // bytes of shared memory that it has in memory now
+  uint64_t own = 0;     // bytes of its heaps and stacks that are in memory now
   int threads = 0;
 };
 
