@@ -1,9 +1,10 @@
-// The answer that a call waits for: given once, or CANCELLED when it is destroyed without.
+// The answer that a call waits for: given once, or UNAVAILABLE when it is destroyed without.
 #pragma once
 
 #include <utility>
 
 #include "common/base/callback.h"
+#include "common/base/chief_stopping.h"
 
 namespace lockstep::chief {
 
@@ -17,7 +18,7 @@ class Answer {
     return *this;
   }
   ~Answer() {
-    if (give_ != nullptr) give_(absl::CancelledError("the chief is stopping"));
+    if (give_ != nullptr) give_(ChiefStoppingError());
   }
 
   void operator()(absl::StatusOr<Reply> reply) { std::exchange(give_, nullptr)(std::move(reply)); }

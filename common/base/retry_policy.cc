@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/job_over.h"
 
 namespace lockstep {
 namespace {
@@ -15,7 +16,7 @@ constexpr absl::Duration kLongestConnect = absl::Seconds(6);
 bool IsRetryable(const absl::Status& status, CallKind kind) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsResourceExhausted(status) ||
-         (kind == CallKind::kCommand ? absl::IsCancelled(status) : absl::IsDataLoss(status));
+         (kind == CallKind::kCommand ? IsJobOver(status) : absl::IsDataLoss(status));
 }
 
 void RetryPolicy::OnSuccess() {

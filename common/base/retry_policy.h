@@ -14,8 +14,8 @@ enum class CallKind {
   // Answered when there is something to answer: at its deadline the call is made again at once, for
   // as long as that takes.
   kParked,
-  // From the chief, parked or not. A peer that cancels a call is a process that is stopping, and
-  // another one may follow it.
+  // From the chief, parked or not. A ps whose job is over ends, and another one may follow it
+  // (common/base/job_over.h).
   kCommand,
 };
 

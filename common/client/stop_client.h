@@ -10,7 +10,7 @@
 namespace lockstep {
 
 // Returns when the job has ended. DEADLINE_EXCEEDED: its save takes longer than a minute; the same
-// call again waits on. CANCELLED: the chief was about to exit. `credentials` may be null.
+// call again waits on. IsChiefStopping: the chief was about to exit. `credentials` may be null.
 absl::StatusOr<StopReply> StopJob(const std::string& address, const rpc::Credentials* credentials);
 
 }  // namespace lockstep

@@ -49,12 +49,12 @@ absl::StatusOr<int> Stop() {
                             LoadToolCredentials(address, security::CallerRole::kOperator));
   while (true) {
     const auto status = FetchStatus(address, kStatusTimeout, credentials.get());
-    if (absl::IsCancelled(status.status())) return SayEnded();
+    if (IsEnding(status.status())) return SayEnded();
     if (!status.ok()) return NoChiefError(status.status());
     LOCKSTEP_RETURN_IF_ERROR(CheckIsChief(address, *status));
     const absl::StatusOr<StopReply> reply = StopJob(address, credentials.get());
     if (absl::IsDeadlineExceeded(reply.status())) continue;
-    if (absl::IsCancelled(reply.status())) return SayEnded();
+    if (IsEnding(reply.status())) return SayEnded();
     if (!reply.ok()) return StopError(reply.status());
     if (const std::string warning = StopWarning(*reply); !warning.empty()) {
       std::fputs(absl::StrCat("warning: ", warning, "\n").c_str(), stderr);

@@ -1,6 +1,7 @@
 #include "deploy/cli/stop_text.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/chief_stopping.h"
 #include "common/base/exit_code.h"
 #include "common/base/printable.h"
 #include "common/base/quantity.h"
@@ -43,6 +44,10 @@ std::string StopText(const StopReply& reply) {
 std::string StopWarning(const StopReply& reply) {
   if (reply.save_error().empty()) return "";
   return absl::StrCat("the last step is not saved: ", Printable(reply.save_error(), kShownBytes));
+}
+
+bool IsEnding(const absl::Status& status) {
+  return IsChiefStopping(status) || absl::IsCancelled(status);
 }
 
 absl::Status NoChiefError(const absl::Status& status) {

@@ -17,6 +17,9 @@ std::string StopText(const StopReply& reply);
 // What was to be saved and is not; empty: nothing.
 std::string StopWarning(const StopReply& reply);
 
+// Of a chief that answers nothing any more, because it ends: its own answer, or CANCELLED from its
+// server.
+bool IsEnding(const absl::Status& status);
 // Why the process did not tell who it is, with what the user can do.
 absl::Status NoChiefError(const absl::Status& status);
 // Why the chief did not end the job, with the same.

@@ -29,11 +29,10 @@ namespace lockstep::ps {
 inline constexpr RetryOptions kCopyRetry{.first_pause = absl::Milliseconds(5),
                                          .longest_pause = absl::Milliseconds(200)};
 
-// A copy that was started again, or cancels calls since it stops, refuses like one that serves the
-// workers, and does not serve them: UNAVAILABLE, until the chief lets the primary go on alone.
+// A copy that was started again refuses like one that serves the workers, and does not serve them:
+// UNAVAILABLE, until the chief lets the primary go on alone.
 inline absl::Status FailureOfCopy(const absl::Status& status) {
-  const bool is_away = LacksVariables(status) || absl::IsCancelled(status);
-  return is_away ? absl::UnavailableError(status.message()) : status;
+  return LacksVariables(status) ? absl::UnavailableError(status.message()) : status;
 }
 
 struct StateLimits {

@@ -71,7 +71,7 @@ bool CommandWatch::MayBeAsked() const {
 
 void CommandWatch::Watch(const WatchCommandRequest& request, Callback<WatchCommandReply> done) {
   std::list<Parked> replaced;
-  absl::Status why = absl::CancelledError("replaced by a further call");
+  absl::Status why = absl::UnavailableError("the call was issued again");
   absl::StatusOr<WatchCommandReply> answer = Stopping();
   {
     absl::MutexLock lock(&mutex_);

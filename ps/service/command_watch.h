@@ -40,7 +40,7 @@ class CommandWatch {
 
   // Parked while the holder of the term that the caller names has its lease, and while a caller
   // that names none finds none. A further call of the same caller replaces its parked one, which is
-  // answered CANCELLED. Where too many wait, the oldest is answered RESOURCE_EXHAUSTED.
+  // answered UNAVAILABLE. Where too many wait, the oldest is answered RESOURCE_EXHAUSTED.
   void Watch(const WatchCommandRequest& request, Callback<WatchCommandReply> done);
 
  private:

@@ -14,8 +14,7 @@ constexpr absl::Duration kProbePeriod = absl::Seconds(1);
 bool MayRepeat(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsNotFound(status) ||
          absl::IsDeadlineExceeded(status) || absl::IsFailedPrecondition(status) ||
-         absl::IsCancelled(status) || absl::IsResourceExhausted(status) ||
-         absl::IsUnknown(status) || absl::IsDataLoss(status);
+         absl::IsResourceExhausted(status) || absl::IsUnknown(status) || absl::IsDataLoss(status);
 }
 
 MemberMonitor::MemberMonitor(Options options)

@@ -22,8 +22,7 @@ MethodInfo WithShortDeadline(MethodInfo method) {
 
 // Not the answer of a chief that commands.
 bool IsNobody(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsCancelled(status);
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
 }  // namespace

@@ -78,8 +78,8 @@ TEST_CASE("a job that shrinks grants the steps at hand again, and grows back") {
     CHECK(f.ps.grants.at(i).step() == static_cast<int64_t>(i - 1));
   }
   // What the calls before are told changes nothing.
-  f.ps.grants.Answer(absl::CancelledError("step 1 was granted again"));
-  f.ps.grants.Answer(absl::CancelledError("step 2 was granted again"));
+  f.ps.grants.Answer(absl::UnavailableError("step 1 was granted again"));
+  f.ps.grants.Answer(absl::UnavailableError("step 2 was granted again"));
   f.Pass(absl::Milliseconds(500));
   CHECK(f.ps.grants.size() == 2);
   CHECK(f.Status().waiting_for().empty());

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/base/job_over.h"
+
 namespace lockstep {
 namespace {
 
@@ -10,23 +12,24 @@ const absl::Status kAway = absl::UnavailableError("connection refused");
 const absl::Status kLate = absl::DeadlineExceededError("no answer");
 const absl::Status kFull = absl::ResourceExhaustedError("no room now");
 const absl::Status kCorrupt = absl::DataLossError("changed on its way");
-const absl::Status kStopping = absl::CancelledError("the server stops");
+const absl::Status kOver = JobOverError();
+const absl::Status kCancelled = absl::CancelledError("calls to ps 0 were cancelled");
 
 RetryOptions Patient(absl::Duration patience) { return {.patience = patience}; }
 
-TEST_CASE("what may pass by itself is retried, a corrupt message and a cancelled call by kind") {
+TEST_CASE("what may pass by itself is retried, a corrupt message and a job that is over by kind") {
   for (const CallKind kind : {CallKind::kPlain, CallKind::kParked, CallKind::kCommand}) {
     for (const absl::Status& status : {kAway, kLate, kFull}) CHECK(IsRetryable(status, kind));
     for (const absl::Status& status :
          {absl::OkStatus(), absl::InvalidArgumentError(""), absl::FailedPreconditionError(""),
-          absl::AbortedError(""), absl::InternalError(""), absl::NotFoundError("")}) {
+          absl::AbortedError(""), absl::InternalError(""), absl::NotFoundError(""), kCancelled}) {
       CHECK_FALSE(IsRetryable(status, kind));
     }
-    CHECK(IsRetryable(kStopping, kind) == (kind == CallKind::kCommand));
+    CHECK(IsRetryable(kOver, kind) == (kind == CallKind::kCommand));
     CHECK(IsRetryable(kCorrupt, kind) == (kind != CallKind::kCommand));
   }
   RetryPolicy policy(CallKind::kPlain);
-  CHECK_FALSE(policy.OnFailure(kStopping, kStart).has_value());
+  CHECK_FALSE(policy.OnFailure(kOver, kStart).has_value());
 }
 
 TEST_CASE("patience counts from the first failure, however long the calls before were parked") {

@@ -53,6 +53,13 @@ TEST_CASE("whoever is no chief is named, with the remedy") {
              Contains("host:1 is worker 3, and not the chief. Remedy: the address of the chief"));
 }
 
+TEST_CASE("a chief that ends is told from one that is not there") {
+  CHECK(IsEnding(absl::UnavailableError("task (host:1) is not available: the chief is stopping")));
+  CHECK(IsEnding(absl::CancelledError("task (host:1)")));
+  CHECK_FALSE(IsEnding(absl::UnavailableError("task (host:1) is not available: refused")));
+  CHECK_FALSE(IsEnding(absl::OkStatus()));
+}
+
 TEST_CASE("what the user can do follows from how the call failed") {
   const absl::Status away = NoChiefError(absl::UnavailableError("task (host:1) is not available"));
   CHECK(ExitCodeFor(away) == ExitCode::kPeersLost);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/chief_stopping.h"
 #include "tests/support/fake_service_client.h"
 
 namespace lockstep::worker {
@@ -73,8 +74,8 @@ struct Fixture {
 const absl::Status kStandby = absl::UnavailableError("standby of chief 0");
 
 TEST_CASE("the next chief is asked at once where one stands by or is away") {
-  for (const absl::Status& away : {kStandby, absl::DeadlineExceededError("stopped"),
-                                   absl::CancelledError("the chief is stopping")}) {
+  for (const absl::Status& away :
+       {kStandby, absl::DeadlineExceededError("stopped"), ChiefStoppingError()}) {
     CAPTURE(away.ToString());
     Fixture f;
     const auto got = f.Beat();
@@ -86,6 +87,15 @@ TEST_CASE("the next chief is asked at once where one stands by or is away") {
     CHECK((*got)->value().finish());
     CHECK(f.found == std::vector<size_t>{1});
   }
+}
+
+TEST_CASE("a call that this worker has cancelled is made at no other chief") {
+  Fixture f;
+  const auto got = f.Beat();
+  f.Answer(0, absl::CancelledError("calls to the chief were cancelled"));
+  REQUIRE(got->has_value());
+  CHECK(absl::IsCancelled((*got)->status()));
+  CHECK(f.calls[1].empty());
 }
 
 TEST_CASE("the chief that answered last is asked first") {
