@@ -226,7 +226,7 @@ absl::Status RunWorker(const DaemonContext& daemon) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Backend backend, BackendOfFlag());
   log::Info(absl::StrCat("computes on ", backend.description(), ", with ",
                          CountText(static_cast<uint64_t>(Threads()), "thread")));
-  if (!backend.problem().empty()) log::Info(absl::StrCat("no GPU: ", backend.problem()));
+  if (!backend.problem().empty()) log::Info(absl::StrCat("GPU not used: ", backend.problem()));
   Status status;
   MonotonicNotification stop;
   std::thread work([&] {

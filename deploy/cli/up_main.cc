@@ -33,7 +33,7 @@ ABSL_FLAG(std::vector<std::string>, worker_sleeps, {},
 ABSL_FLAG(std::vector<std::string>, worker_stalls, {},
           "for trials of stragglers: --stall of worker 0, 1, ..., such as 0,0,50ms");
 ABSL_FLAG(std::vector<std::string>, worker_devices, {},
-          "--device of the workers, in turn, such as cuda:0,cuda:1 (docs/gpu.md)");
+          "--device of the workers, in turn, one GPU each, such as cuda:0,cuda:1 (docs/gpu.md)");
 ABSL_FLAG(bool, standby, false,
           "start a second chief, which takes the place of the first one when that dies");
 ABSL_FLAG(std::string, timeline_dir, "",

@@ -57,8 +57,9 @@ TEST_CASE("a device that cannot be used is refused before the chief is asked") {
     arguments.push_back("--device=" + device);
     return arguments;
   };
-  CheckEnds(worker("gpu"), 64, {"--device: expected cpu, auto, cuda or cuda:N, got \"gpu\""});
-  CheckEnds(worker("cuda:0,cuda:1"), 64, {"--device", "Remedy: a worker for each GPU"});
+  CheckEnds(worker("gpu"), 64,
+            {"--device: expected cpu, auto, cuda, or GPUs such as cuda:0,cuda:1, got \"gpu\""});
+  CheckEnds(worker("cuda:0,cuda:0"), 64, {"cuda:0 comes twice", "Remedy: name each GPU once"});
   // No machine has so many: one without a driver says that, one with GPUs how many it has.
   CheckEnds(worker("cuda:1000000"), 78, {"Remedy", "CUDA", "--device=cpu"});
 }

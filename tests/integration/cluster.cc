@@ -198,6 +198,7 @@ void Cluster::StartWorker(int index) {
   if (const auto gpu = failing_calls_.find(index); gpu != failing_calls_.end()) {
     worker.back() = "--device=cuda";
     environment = GpuEnvironment();
+    environment.push_back(absl::StrCat("LOCKSTEP_IMITATED_GPUS=", imitated_gpus_));
     if (gpu->second >= 0) {
       environment.push_back(absl::StrCat("LOCKSTEP_FAILING_CUDA_CALL=", gpu->second));
     }

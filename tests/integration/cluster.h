@@ -86,6 +86,8 @@ class Cluster {
   void UseGpu(int worker, int64_t failing_call = -1);
   // Of a program that is to find the same GPU.
   std::vector<std::string> GpuEnvironment() const;
+  // Such workers have so many, where GPUs are imitated, and use all.
+  void ImitateGpus(int count) { imitated_gpus_ = count; }
   // In place of one that has ended, or was not started.
   void StartPs(int index);
   void StartWorker(int index);
@@ -120,6 +122,7 @@ class Cluster {
   absl::Duration sleep_;                    // of workers, in each step
   std::map<int, std::string> disk_faults_;  // by ps
   std::map<int, int64_t> failing_calls_;    // by worker that has a GPU
+  int imitated_gpus_ = 1;                   // of each of those
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;
   std::vector<std::unique_ptr<Process>> chiefs_;

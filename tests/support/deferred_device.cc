@@ -1,7 +1,5 @@
 #include "tests/support/deferred_device.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -9,7 +7,6 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/tensor/tensor.h"
 #include "worker/device/host_stream.h"
 
 namespace lockstep::test {
@@ -19,16 +16,8 @@ using worker::HostTask;
 
 namespace {
 
-constexpr size_t kArenaBytes = size_t{1} << 32;  // reserved, not used
-constexpr uint64_t kLongestRun = 8;              // pieces of work of one stream in a row
-constexpr int kUnset = 0xff;                     // bytes of memory that nobody has written: NaN
-
-std::byte* ReserveArena() {
-  void* const memory =
-      mmap(nullptr, kArenaBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  LOCKSTEP_CHECK(memory != MAP_FAILED);
-  return static_cast<std::byte*>(memory);
-}
+constexpr uint64_t kLongestRun = 8;  // pieces of work of one stream in a row
+constexpr int kUnset = 0xff;         // bytes of memory that nobody has written: NaN
 
 }  // namespace
 
@@ -49,7 +38,8 @@ class DeferredEvent : public worker::Event {
 
 class DeferredStream : public worker::HostStream {
  public:
-  explicit DeferredStream(DeferredDevice* device) : device_(device) {
+  // `memory` is that of its device.
+  DeferredStream(DeferredDevice* device, GuardedMemory* memory) : device_(device), memory_(memory) {
     absl::MutexLock lock(&device_->mutex_);
     rank_ = device_->random_();
     device_->streams_.push_back(this);
@@ -62,6 +52,10 @@ class DeferredStream : public worker::HostStream {
   void Enqueue(const HostTask& task) override {
     absl::MutexLock lock(&device_->mutex_);
     queue_.push_back({task, nullptr, 0, false});
+  }
+  void CopyFromPeer(void* to, const void* from, size_t bytes) override {
+    absl::MutexLock lock(&device_->mutex_);
+    queue_.push_back({CopyTask(to, from, bytes), nullptr, 0, false, true});
   }
   void Record(worker::Event* event) override {
     absl::MutexLock lock(&device_->mutex_);
@@ -83,6 +77,7 @@ class DeferredStream : public worker::HostStream {
     DeferredEvent* event = nullptr;  // to record or to wait for; null: a task
     uint64_t time = 0;
     bool waits = false;
+    bool touches_peers = false;
   };
 
   bool CanRun() const {
@@ -92,16 +87,62 @@ class DeferredStream : public worker::HostStream {
   }
 
   DeferredDevice* const device_;
+  GuardedMemory* const memory_;
   uint64_t rank_ = 0;  // a lower one runs first, where streams do not take turns
   std::deque<Work> queue_;
   std::map<const DeferredEvent*, uint64_t> waited_;  // for which Record of an event
 };
 
-DeferredDevice::DeferredDevice(int threads, uint64_t seed) : cpu_(threads), arena_(ReserveArena()) {
+// All work is that of the device that made it.
+class DeferredPeer : public worker::Device {
+ public:
+  explicit DeferredPeer(DeferredDevice* device) : device_(device) {
+    absl::MutexLock lock(&device_->mutex_);
+    device_->all_memory_.push_back(&memory_);
+  }
+  ~DeferredPeer() override {
+    absl::MutexLock lock(&device_->mutex_);
+    std::erase(device_->all_memory_, &memory_);
+  }
+
+  std::string name() const override { return "peer of deferred"; }
+  bool is_host() const override { return false; }
+  void MakeCurrent() const override { device_->MakeCurrent(); }
+  absl::StatusOr<DeviceBuffer> Allocate(size_t bytes) override {
+    return device_->Allocate(bytes, &memory_);
+  }
+  absl::StatusOr<DeviceBuffer> AllocatePinned(size_t bytes) override {
+    return device_->AllocatePinned(bytes);
+  }
+  absl::StatusOr<worker::HostRegistration> RegisterHost(std::span<std::byte> memory) override {
+    return device_->RegisterHost(memory);
+  }
+  absl::StatusOr<worker::HostRegistration> RegisterReadOnly(
+      std::span<const std::byte> memory) override {
+    return device_->RegisterReadOnly(memory);
+  }
+  absl::StatusOr<std::unique_ptr<worker::Stream>> CreateStream(
+      const worker::StreamOptions&) override {
+    return std::make_unique<DeferredStream>(device_, &memory_);
+  }
+  absl::StatusOr<std::unique_ptr<worker::Event>> CreateEvent() override {
+    return device_->CreateEvent();
+  }
+  absl::Status status() const override { return device_->status(); }
+
+ private:
+  DeferredDevice* const device_;
+  GuardedMemory memory_;  // guarded by its mutex
+};
+
+DeferredDevice::DeferredDevice(int threads, uint64_t seed)
+    : cpu_(threads), all_memory_({&memory_}) {
   Reseed(seed);
 }
 
-DeferredDevice::~DeferredDevice() { munmap(arena_, kArenaBytes); }
+std::unique_ptr<worker::Device> DeferredDevice::MakePeer() {
+  return std::make_unique<DeferredPeer>(this);
+}
 
 void DeferredDevice::Reseed(uint64_t seed) {
   absl::MutexLock lock(&mutex_);
@@ -131,28 +172,19 @@ void DeferredDevice::FailTask(int64_t index) {
 }
 
 absl::StatusOr<DeviceBuffer> DeferredDevice::Allocate(size_t bytes) {
-  const size_t size = Tensor::RoomFor(bytes);
-  absl::MutexLock lock(&mutex_);
-  // The first gap that is large enough.
-  std::byte* at = arena_;
-  for (const auto& [begin, length] : blocks_) {
-    if (static_cast<size_t>(begin - at) >= size) break;
-    at = begin + length;
-  }
-  if (size > kArenaBytes - static_cast<size_t>(at - arena_)) {
-    return absl::ResourceExhaustedError("the deferred device has no memory left");
-  }
-  blocks_[at] = size;
-  used_ = std::max(used_, static_cast<size_t>(at - arena_) + size);
-  Protect(/*allow=*/true);
-  std::memset(at, kUnset, size);
-  Protect(/*allow=*/false);
-  return DeviceBuffer(at, [this](std::byte* memory) { Free(memory); });
+  return Allocate(bytes, &memory_);
 }
 
-void DeferredDevice::Free(std::byte* memory) {
+absl::StatusOr<DeviceBuffer> DeferredDevice::Allocate(size_t bytes, GuardedMemory* memory) {
   absl::MutexLock lock(&mutex_);
-  blocks_.erase(memory);
+  std::byte* const allocated = memory->Allocate(bytes);
+  if (allocated == nullptr) {
+    return absl::ResourceExhaustedError("the deferred device has no memory left");
+  }
+  return DeviceBuffer(allocated, [this, memory](std::byte* unused) {
+    absl::MutexLock deletion(&mutex_);
+    memory->Free(unused);
+  });
 }
 
 absl::StatusOr<DeviceBuffer> DeferredDevice::AllocatePinned(size_t bytes) {
@@ -163,7 +195,7 @@ absl::StatusOr<DeviceBuffer> DeferredDevice::AllocatePinned(size_t bytes) {
 
 absl::StatusOr<std::unique_ptr<worker::Stream>> DeferredDevice::CreateStream(
     const worker::StreamOptions&) {
-  return std::make_unique<DeferredStream>(this);
+  return std::make_unique<DeferredStream>(this, &memory_);
 }
 
 absl::StatusOr<std::unique_ptr<worker::Event>> DeferredDevice::CreateEvent() {
@@ -173,11 +205,6 @@ absl::StatusOr<std::unique_ptr<worker::Event>> DeferredDevice::CreateEvent() {
 absl::Status DeferredDevice::status() const {
   absl::MutexLock lock(&mutex_);
   return status_;
-}
-
-void DeferredDevice::Protect(bool allow) {
-  const int access = allow ? PROT_READ | PROT_WRITE : PROT_NONE;
-  if (used_ > 0) LOCKSTEP_CHECK(mprotect(arena_, used_, access) == 0);
 }
 
 void DeferredDevice::RunUntil(const DeferredEvent& event) {
@@ -218,10 +245,13 @@ void DeferredDevice::RunFirstOf(DeferredStream* stream) {
     status_ = absl::InternalError("the deferred device was told to fail");
     return;
   }
-  Protect(/*allow=*/true);
+  const std::span<GuardedMemory* const> touched = work.touches_peers
+                                                      ? std::span<GuardedMemory* const>(all_memory_)
+                                                      : std::span(&stream->memory_, 1);
+  for (GuardedMemory* const memory : touched) memory->Allow(true);
   const HostTask& task = work.task;
   absl::Status status = task.run(task.object, task.argument, task.number);
-  Protect(/*allow=*/false);
+  for (GuardedMemory* const memory : touched) memory->Allow(false);
   if (!status.ok()) status_ = std::move(status);
 }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <random>
 #include <span>
@@ -13,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "tests/support/guarded_memory.h"
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/device/device.h"
 
@@ -24,7 +24,11 @@ class DeferredEvent;
 class DeferredDevice : public worker::Device {
  public:
   DeferredDevice(int threads, uint64_t seed);
-  ~DeferredDevice() override;
+
+  // Another device, with memory that this one's work must not touch. Seeds, waits, failures and the
+  // status are those of both. Its streams and events go with those of this device, which outlives
+  // it.
+  std::unique_ptr<worker::Device> MakePeer();
 
   // The order of the work from now on. Whenever all work is done, the next seed is used.
   void Reseed(uint64_t seed);
@@ -54,11 +58,10 @@ class DeferredDevice : public worker::Device {
  private:
   friend class DeferredStream;
   friend class DeferredEvent;
+  friend class DeferredPeer;
 
+  absl::StatusOr<worker::DeviceBuffer> Allocate(size_t bytes, GuardedMemory* memory);
   void UseSeed(uint64_t seed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Free(std::byte* memory);
-  // Lets the memory be touched, or not.
-  void Protect(bool allow) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs work of any stream until `event` has been reached.
   void RunUntil(const DeferredEvent& event);
   DeferredStream* Choose(const std::vector<DeferredStream*>& ready)
@@ -67,9 +70,8 @@ class DeferredDevice : public worker::Device {
 
   worker::CpuDevice cpu_;
   mutable absl::Mutex mutex_;
-  std::byte* const arena_;
-  size_t used_ ABSL_GUARDED_BY(mutex_) = 0;  // the arena from its beginning
-  std::map<std::byte*, size_t> blocks_ ABSL_GUARDED_BY(mutex_);
+  GuardedMemory memory_ ABSL_GUARDED_BY(mutex_);
+  std::vector<GuardedMemory*> all_memory_ ABSL_GUARDED_BY(mutex_);  // and that of the peers
   std::vector<DeferredStream*> streams_ ABSL_GUARDED_BY(mutex_);
   uint64_t seed_ ABSL_GUARDED_BY(mutex_) = 0;
   std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);

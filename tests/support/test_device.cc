@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "common/base/check.h"
 #include "tests/support/cuda/fake_gpu.h"
@@ -22,6 +23,17 @@ std::string Kind() {
   return asked == nullptr ? "cpu" : asked;
 }
 
+// This machine's; where there is one, as if it were several. Never destroyed: making a GPU's
+// context anew takes a tenth of a second. value() throws, so a test without a GPU fails with the
+// remedy.
+const worker::Backend& Gpus() {
+  static const auto* const gpus = new worker::Backend(
+      worker::Backend::Open({.kind = worker::DeviceChoice::Kind::kCuda, .ordinals = {0, 0, 0}},
+                            worker::cuda::SharedDriver())
+          .value());
+  return *gpus;
+}
+
 }  // namespace
 
 std::shared_ptr<worker::Device> MakeTestDevice(int threads, uint64_t seed) {
@@ -30,13 +42,32 @@ std::shared_ptr<worker::Device> MakeTestDevice(int threads, uint64_t seed) {
   if (kind == "deferred") return std::make_shared<DeferredDevice>(threads, seed);
   if (kind == "cuda") return MakeFakeGpu(seed);
   LOCKSTEP_CHECK(kind == "gpu" || kind == kTf32);
-  // Never destroyed: making the GPU's context anew takes a tenth of a second. value() throws, so a
-  // test without a GPU fails with the remedy.
-  static const auto* const gpu =
-      new worker::Backend(worker::Backend::Open({.kind = worker::DeviceChoice::Kind::kCuda},
-                                                worker::cuda::SharedDriver())
-                              .value());
-  return gpu->MakeDevice(threads);
+  return Gpus().MakeDevice(threads);
+}
+
+std::vector<std::shared_ptr<worker::Device>> MakeTestDevices(int count, uint64_t seed) {
+  const std::string kind = Kind();
+  if (kind != "cpu" && kind != "deferred" && kind != "cuda") {
+    return Gpus().MakeDevices(/*threads=*/1, static_cast<size_t>(count));
+  }
+  std::vector<std::shared_ptr<worker::Device>> devices = {MakeTestDevice(/*threads=*/1, seed)};
+  if (kind == "cpu") return devices;
+  for (int ordinal = 1; ordinal < count; ++ordinal) {
+    if (kind == "cuda") {
+      devices.push_back(MakeFakeGpu(seed, ordinal));
+      continue;
+    }
+    auto* const first = static_cast<DeferredDevice*>(devices.front().get());
+    devices.emplace_back(first->MakePeer().release(),
+                         [keep = devices.front()](worker::Device* peer) { delete peer; });
+  }
+  return devices;
+}
+
+worker::TowerDevices TowersOn(const std::vector<std::shared_ptr<worker::Device>>& devices) {
+  std::vector<worker::Device*> all;
+  for (const std::shared_ptr<worker::Device>& device : devices) all.push_back(device.get());
+  return worker::TowerDevices(std::move(all));
 }
 
 const worker::OpTable& OpsOfTestDevice() {

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "worker/device/device.h"
+#include "worker/device/tower_devices.h"
 #include "worker/ops/op_table.h"
 
 namespace lockstep::test {
@@ -16,6 +18,9 @@ inline constexpr char kTestDeviceVariable[] = "LOCKSTEP_TEST_DEVICE";
 
 // `threads`: of each op on the CPU. `seed`: of the order of work that is deferred.
 std::shared_ptr<worker::Device> MakeTestDevice(int threads, uint64_t seed = 1);
+// So many, which copy from each other. On the CPU one: it has all towers.
+std::vector<std::shared_ptr<worker::Device>> MakeTestDevices(int count, uint64_t seed = 1);
+worker::TowerDevices TowersOn(const std::vector<std::shared_ptr<worker::Device>>& devices);
 const worker::OpTable& OpsOfTestDevice();
 // Of sums of some hundreds of products, by the largest magnitude.
 double ToleranceOfTestDevice();

@@ -1,11 +1,16 @@
 #include "worker/backend/backend.h"
 
+#include <algorithm>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/exit_code.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
+#include "common/log/log.h"
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/device/cuda/cuda_device.h"
 #include "worker/device/cuda/cuda_devices.h"
@@ -17,61 +22,96 @@
 namespace lockstep::worker {
 namespace {
 
-// A GPU whose kernels are loaded once, so that one that has no code here is refused at the start.
-absl::StatusOr<std::shared_ptr<Device>> OpenGpu(int ordinal, const cuda::Driver* driver) {
-  if (ordinal >= driver->device_count()) {
+// One whose kernels are loaded once, so that a GPU that has no code here is refused at the start.
+absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& driver, int ordinal) {
+  if (ordinal >= driver.device_count()) {
     return absl::FailedPreconditionError(
         absl::StrCat("--device=cuda:", ordinal, ": this process sees ",
-                     CountText(static_cast<uint64_t>(driver->device_count()), "GPU"),
+                     CountText(static_cast<uint64_t>(driver.device_count()), "GPU"),
                      ", numbered from 0. Remedy: another number, or another CUDA_VISIBLE_DEVICES"));
   }
-  LOCKSTEP_RETURN_IF_ERROR(cuda::SharedCublasLt().status());
-  LOCKSTEP_RETURN_IF_ERROR(cuda::SharedCudnn().status());
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<cuda::CudaDevice> device,
-                            cuda::CudaDevice::Create(driver, ordinal));
+                            cuda::CudaDevice::Create(&driver, ordinal));
   LOCKSTEP_RETURN_IF_ERROR(cuda::Ops().CreateContext(device.get()).status());
   return device;
 }
 
+// So that the first reads the gradients of the others, which it reduces.
+void Connect(std::span<const std::shared_ptr<cuda::CudaDevice>> gpus) {
+  cuda::CudaDevice& first = *gpus.front();
+  for (const auto& gpu : gpus.subspan(1)) {
+    const absl::Status direct = first.EnablePeerAccess(*gpu);
+    if (direct.ok()) continue;
+    log::Info(absl::StrCat(first.name(), " copies from ", gpu->name(),
+                           " through the host: ", direct.message()));
+  }
+}
+
+std::vector<int> OrdinalsOf(const DeviceChoice& choice, const cuda::Driver& driver) {
+  if (!choice.ordinals.empty()) return choice.ordinals;
+  std::vector<int> all(static_cast<size_t>(driver.device_count()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 }  // namespace
 
-Backend::Backend(std::shared_ptr<Device> gpu, std::string description, bool is_automatic)
-    : gpu_(std::move(gpu)),
-      name_(gpu_->name()),
-      description_(std::move(description)),
-      is_automatic_(is_automatic) {}
+absl::Status Backend::OpenGpus(const DeviceChoice& choice, const cuda::Driver& driver) {
+  LOCKSTEP_RETURN_IF_ERROR(cuda::SharedCublasLt().status());
+  LOCKSTEP_RETURN_IF_ERROR(cuda::SharedCudnn().status());
+  std::vector<std::shared_ptr<cuda::CudaDevice>> opened;
+  std::vector<std::string> names;
+  std::vector<std::string> descriptions;
+  for (const int ordinal : OrdinalsOf(choice, driver)) {
+    auto gpu = OpenGpu(driver, ordinal);
+    if (!gpu.ok()) {
+      if (choice.kind != DeviceChoice::Kind::kAuto) return gpu.status();
+      problem_ = std::string(gpu.status().message());
+      continue;
+    }
+    names.push_back((*gpu)->name());
+    descriptions.push_back(
+        absl::StrCat(names.back(), " (", cuda::DescribeDevice(driver, ordinal), ")"));
+    opened.push_back(*std::move(gpu));
+  }
+  if (opened.empty()) return absl::FailedPreconditionError(problem_);
+  Connect(opened);
+  gpus_.assign(opened.begin(), opened.end());
+  name_ = absl::StrJoin(names, ",");
+  description_ = absl::StrJoin(descriptions, ", ");
+  return absl::OkStatus();
+}
 
 const OpTable& Backend::ops(Precision precision) const {
-  return gpu_ != nullptr ? cuda::Ops(precision) : cpu::Ops();
+  return gpus_.empty() ? cpu::Ops() : cuda::Ops(precision);
 }
 
 absl::StatusOr<Backend> Backend::Open(const DeviceChoice& choice,
                                       const absl::StatusOr<const cuda::Driver*>& driver) {
-  if (choice.kind == DeviceChoice::Kind::kCpu) return Backend();
-  absl::Status problem = driver.status();
-  if (driver.ok()) {
-    absl::StatusOr<std::shared_ptr<Device>> gpu = OpenGpu(choice.ordinal, *driver);
-    if (gpu.ok()) {
-      return Backend(
-          *gpu,
-          absl::StrCat((*gpu)->name(), " (", cuda::DescribeDevice(**driver, choice.ordinal), ")"),
-          choice.kind == DeviceChoice::Kind::kAuto);
-    }
-    problem = std::move(gpu).status();
-  }
-  if (choice.kind == DeviceChoice::Kind::kAuto) {
+  Backend backend;
+  if (choice.kind == DeviceChoice::Kind::kCpu) return backend;
+  backend.is_automatic_ = choice.kind == DeviceChoice::Kind::kAuto;
+  absl::Status opened = driver.status();
+  if (driver.ok()) opened = backend.OpenGpus(choice, **driver);
+  if (opened.ok()) return backend;
+  if (backend.is_automatic_) {
     Backend cpu;
-    cpu.problem_ = std::string(problem.message());
+    cpu.problem_ = std::string(opened.message());
     return cpu;
   }
   return WithExitCode(
-      absl::Status(problem.code(), absl::StrCat(problem.message(), "; or --device=cpu")),
-      ExitCodeFor(problem));
+      absl::Status(opened.code(), absl::StrCat(opened.message(), "; or --device=cpu")),
+      ExitCodeFor(opened));
 }
 
 std::shared_ptr<Device> Backend::MakeDevice(int threads) const {
-  if (gpu_ != nullptr) return gpu_;
+  if (!gpus_.empty()) return gpus_.front();
   return std::make_shared<CpuDevice>(threads);
+}
+
+std::vector<std::shared_ptr<Device>> Backend::MakeDevices(int threads, size_t most) const {
+  if (gpus_.empty()) return {MakeDevice(threads)};
+  return {gpus_.begin(), gpus_.begin() + static_cast<ptrdiff_t>(std::min(most, gpus_.size()))};
 }
 
 }  // namespace lockstep::worker

@@ -1,8 +1,10 @@
-// Where a process computes: a device and the ops that it has. The rest of the worker names neither.
+// Where a process computes: devices of one kind and the ops that they have. The rest of the worker
+// names neither.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/backend/device_choice.h"
@@ -13,35 +15,37 @@
 
 namespace lockstep::worker {
 
-// Immutable, thread-safe. Copies share a GPU.
+// Immutable, thread-safe. Copies share the GPUs.
 class Backend {
  public:
   Backend() = default;  // the CPU
 
-  // Opens the chosen device and the libraries that its ops need. The driver outlives the backend.
-  // FAILED_PRECONDITION with the remedy where something is missing or too old; never for kCpu and
-  // kAuto.
+  // Opens the chosen devices and the libraries that their ops need. The driver outlives the
+  // backend. FAILED_PRECONDITION with the remedy where something is missing or too old; never for
+  // kCpu and kAuto.
   static absl::StatusOr<Backend> Open(const DeviceChoice& choice,
                                       const absl::StatusOr<const cuda::Driver*>& driver);
 
-  // On the CPU a device of its own with so many threads; on a GPU that GPU.
+  // On the CPU a device of its own with so many threads; on GPUs the first of them.
   std::shared_ptr<Device> MakeDevice(int threads) const;
+  // That of the CPU; or the first GPUs, at most so many.
+  std::vector<std::shared_ptr<Device>> MakeDevices(int threads, size_t most) const;
   // The CPU computes in float32, whatever the precision.
   const OpTable& ops(Precision precision = Precision::kFloat32) const;
 
-  // For status reports: "cpu", "cuda:0".
+  // For status reports: "cpu", "cuda:0,cuda:1".
   const std::string& name() const { return name_; }
   // For the log: "cuda:0 (NVIDIA H100, 79 GiB, compute capability 9.0)", "the CPU".
   const std::string& description() const { return description_; }
   // Chosen by kAuto.
   bool is_automatic() const { return is_automatic_; }
-  // Why kAuto has found no GPU; empty: it has, or was not asked.
+  // Why kAuto has not taken a GPU, or none; empty: it has taken all, or was not asked.
   const std::string& problem() const { return problem_; }
 
  private:
-  Backend(std::shared_ptr<Device> gpu, std::string description, bool is_automatic);
+  absl::Status OpenGpus(const DeviceChoice& choice, const cuda::Driver& driver);
 
-  std::shared_ptr<Device> gpu_;  // null: the CPU
+  std::vector<std::shared_ptr<Device>> gpus_;  // none: the CPU
   std::string name_ = "cpu";
   std::string description_ = "the CPU";
   bool is_automatic_ = false;

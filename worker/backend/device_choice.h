@@ -1,6 +1,8 @@
 // What --device says.
 #pragma once
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -9,14 +11,16 @@ namespace lockstep::worker {
 struct DeviceChoice {
   enum class Kind {
     kCpu,
-    kAuto,  // the first GPU where there is one that can be used, else the CPU
+    kAuto,  // the GPUs that can be used; the CPU where there is none
     kCuda,
   };
   Kind kind = Kind::kCpu;
-  int ordinal = 0;  // of kCuda, among the GPUs that CUDA_VISIBLE_DEVICES leaves
+  // Of kCuda, among the GPUs that CUDA_VISIBLE_DEVICES leaves. None: all of them.
+  std::vector<int> ordinals;
 };
 
-// "cpu", "auto", "cuda" (the first GPU) or "cuda:N". Anything else is a usage error.
+// "cpu", "auto", "cuda" (all GPUs), "cuda:N", or several of the last: "cuda:0,cuda:2". Anything
+// else, and a GPU twice, is a usage error.
 absl::StatusOr<DeviceChoice> ParseDeviceChoice(absl::string_view text);
 
 }  // namespace lockstep::worker

@@ -9,8 +9,8 @@
 
 ABSL_FLAG(
     std::string, device, "auto",
-    "where it computes: cpu, cuda (the first GPU), cuda:N, or auto (the first GPU that can be "
-    "used, else the CPU)");
+    "where it computes: cpu, cuda (all GPUs), cuda:N, several of these (cuda:0,cuda:1), or auto "
+    "(the GPUs that can be used, else the CPU)");
 
 namespace lockstep::worker {
 

@@ -4,12 +4,12 @@
 
 namespace lockstep::worker {
 
-void HostStream::Copy(void* to, const void* from, size_t bytes) {
+HostTask HostStream::CopyTask(void* to, const void* from, size_t bytes) {
   const auto copy = [](void* object, const void* argument, uint64_t number) {
     std::memcpy(object, argument, number);
     return absl::OkStatus();
   };
-  Enqueue({copy, to, from, bytes});
+  return {copy, to, from, bytes};
 }
 
 }  // namespace lockstep::worker

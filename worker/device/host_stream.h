@@ -25,9 +25,13 @@ class HostStream : public Stream {
 
   void CopyToDevice(void* to, const void* from, size_t bytes) final { Copy(to, from, bytes); }
   void CopyToHost(void* to, const void* from, size_t bytes) final { Copy(to, from, bytes); }
+  void CopyFromPeer(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
+
+ protected:
+  static HostTask CopyTask(void* to, const void* from, size_t bytes);
 
  private:
-  void Copy(void* to, const void* from, size_t bytes);
+  void Copy(void* to, const void* from, size_t bytes) { Enqueue(CopyTask(to, from, bytes)); }
 };
 
 }  // namespace lockstep::worker

@@ -28,9 +28,12 @@ class Stream {
   // Host memory is pageable, pinned or registered.
   virtual void CopyToDevice(void* to, const void* from, size_t bytes) = 0;
   virtual void CopyToHost(void* to, const void* from, size_t bytes) = 0;
+  // To memory of this device, from that of another of its kind.
+  virtual void CopyFromPeer(void* to, const void* from, size_t bytes) = 0;
 
   virtual void Record(Event* event) = 0;
-  // Later work of this stream runs after the last Record of `event`. Does not block the host.
+  // Later work of this stream runs after the last Record of `event`, which is of this device or of
+  // another of its kind. Does not block the host.
   virtual void WaitFor(Event* event) = 0;
 };
 

@@ -57,7 +57,7 @@ TensorView AsSequences(TensorView rows, int64_t max_seq_len) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalSyncParallelOptimizer>> LocalSyncParallelOptimizer::Create(
-    const LocalSyncOptions& options, Device* device) {
+    const LocalSyncOptions& options, const TowerDevices& devices) {
   // What no load could mend.
   LOCKSTEP_RETURN_IF_ERROR(
       LoadPlan::Create({.rows = options.towers,
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<LocalSyncParallelOptimizer>> LocalSyncParallelOpt
                         .max_per_device_batch_size = options.max_per_device_batch_size,
                         .towers = options.towers})
           .status());
-  LOCKSTEP_ASSIGN_OR_RETURN(auto data, TowerData::Create(device, options.towers));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto data, TowerData::Create(devices, options.towers));
   return std::unique_ptr<LocalSyncParallelOptimizer>(
       new LocalSyncParallelOptimizer(options, std::move(data)));
 }

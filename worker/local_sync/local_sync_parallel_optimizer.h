@@ -13,7 +13,7 @@
 #include "common/local_sync/load_plan.h"
 #include "common/tensor/tensor.h"
 #include "worker/data/batch.h"
-#include "worker/device/device.h"
+#include "worker/device/tower_devices.h"
 #include "worker/local_sync/tower_data.h"
 #include "worker/tower/tower.h"
 #include "worker/tower/tower_group.h"
@@ -37,10 +37,10 @@ struct DeviceLosses {
 // dimension of an example: a batch of b rows has features [b / max_seq_len, max_seq_len, ...].
 class LocalSyncParallelOptimizer {
  public:
-  // `device` is that of the towers and outlives the optimizer. INVALID_ARGUMENT for fewer than 1
+  // `devices` are those of the towers and outlive the optimizer. INVALID_ARGUMENT for fewer than 1
   // tower or row.
   static absl::StatusOr<std::unique_ptr<LocalSyncParallelOptimizer>> Create(
-      const LocalSyncOptions& options, Device* device);
+      const LocalSyncOptions& options, const TowerDevices& devices);
 
   // Replaces the load. Returns its tuples per device. The arrays of `inputs` have equally many
   // rows, and so have those of `state_inputs`; they stay as they are until the next load.
@@ -54,7 +54,7 @@ class LocalSyncParallelOptimizer {
   // outside of it. Allocates nothing.
   absl::StatusOr<std::vector<Batch>*> BatchesAt(int64_t batch_index);
 
-  // One step of that minibatch by `towers`, which are on the optimizer's device and have the
+  // One step of that minibatch by `towers`, which are on the optimizer's devices and have the
   // load's batch size. The other arguments are those of TowerGroup::Train.
   struct StepArguments {
     TowerGroup* towers = nullptr;

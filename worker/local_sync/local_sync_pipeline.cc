@@ -39,7 +39,7 @@ absl::Status CheckMemory(const LoadSchedule& schedule, const ExampleStream& stre
 
 absl::StatusOr<std::unique_ptr<LocalSyncPipeline>> LocalSyncPipeline::Open(
     const DataDef& data, const ExampleSpec& spec, const LocalSyncPipelineOptions& options,
-    Device* device) {
+    const TowerDevices& devices) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto stream, ExampleStream::Open(data, spec, options.seed));
   LoadScheduleOptions loads = options.loads;
   loads.examples = stream.num_examples();
@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<LocalSyncPipeline>> LocalSyncPipeline::Open(
                                 {.max_per_device_batch_size = loads.max_per_device_batch_size,
                                  .towers = loads.towers,
                                  .state_inputs = static_cast<int64_t>(spec.state_inputs.size())},
-                                device));
+                                devices));
   return std::unique_ptr<LocalSyncPipeline>(
       new LocalSyncPipeline(options, schedule, std::move(stream), std::move(optimizer)));
 }

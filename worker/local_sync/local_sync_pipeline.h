@@ -14,7 +14,7 @@
 #include "worker/data/example_stream.h"
 #include "worker/data/pipeline.h"
 #include "worker/data/prefetcher.h"
-#include "worker/device/device.h"
+#include "worker/device/tower_devices.h"
 #include "worker/local_sync/local_sync_parallel_optimizer.h"
 
 namespace lockstep::worker {
@@ -39,11 +39,11 @@ struct LoadReport {
 // a load. One caller at a time, except for Report.
 class LocalSyncPipeline final : public Pipeline {
  public:
-  // `device` is that of the towers and outlives the pipeline. Errors as Pipeline::Open and
+  // `devices` are those of the towers and outlive the pipeline. Errors as Pipeline::Open and
   // LoadSchedule::Create.
   static absl::StatusOr<std::unique_ptr<LocalSyncPipeline>> Open(
       const DataDef& data, const ExampleSpec& spec, const LocalSyncPipelineOptions& options,
-      Device* device);
+      const TowerDevices& devices);
 
   absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) override;
   bool IsReady(GlobalStep step) const override;

@@ -4,12 +4,10 @@
 
 namespace lockstep::worker {
 
-absl::StatusOr<std::unique_ptr<TowerData>> TowerData::Create(Device* device, int64_t towers) {
-  std::unique_ptr<TowerData> data(new TowerData(device, towers));
-  device->MakeCurrent();
-  LOCKSTEP_ASSIGN_OR_RETURN(data->copied_, device->CreateEvent());
-  LOCKSTEP_ASSIGN_OR_RETURN(data->stream_, device->CreateStream({}));
-  return data;
+absl::StatusOr<std::unique_ptr<TowerData>> TowerData::Create(const TowerDevices& devices,
+                                                             int64_t towers) {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<DeviceQueue> queues, DeviceQueue::CreateFor(devices));
+  return std::unique_ptr<TowerData>(new TowerData(devices, std::move(queues), towers));
 }
 
 absl::Status TowerData::Load(const LoadPlan& plan, std::span<const TensorView> inputs,
@@ -26,19 +24,20 @@ absl::Status TowerData::Load(const LoadPlan& plan, std::span<const TensorView> i
     add(inputs, plan.RowsOf(static_cast<int64_t>(tower)), &part);
     add(state_inputs, plan.StateRowsOf(static_cast<int64_t>(tower)), &part);
     for (const TensorView& array : part.arrays) bytes_to_towers_ += array.num_bytes();
-    if (!device_->is_host()) LOCKSTEP_RETURN_IF_ERROR(CopyToDevice(&part));
+    if (!devices_.is_host()) LOCKSTEP_RETURN_IF_ERROR(CopyToDevice(tower, &part));
   }
-  stream_->Record(copied_.get());
-  return copied_->Wait();
+  absl::Status status;
+  for (const DeviceQueue& queue : queues_) status.Update(queue.Finish());
+  return status;
 }
 
-absl::Status TowerData::CopyToDevice(Part* part) {
+absl::Status TowerData::CopyToDevice(size_t tower, Part* part) {
   size_t bytes = 0;
   for (const TensorView& array : part->arrays) bytes += Tensor::RoomFor(array.num_bytes());
-  LOCKSTEP_ASSIGN_OR_RETURN(part->memory, device_->Allocate(bytes));
+  LOCKSTEP_ASSIGN_OR_RETURN(part->memory, devices_.of(tower)->Allocate(bytes));
   std::byte* to = part->memory.get();
   for (TensorView& array : part->arrays) {
-    stream_->CopyToDevice(to, array.data, array.num_bytes());
+    queues_[devices_.index_of(tower)].stream()->CopyToDevice(to, array.data, array.num_bytes());
     array.data = to;
     to += Tensor::RoomFor(array.num_bytes());
   }

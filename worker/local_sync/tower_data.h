@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,14 +13,17 @@
 #include "common/local_sync/load_plan.h"
 #include "common/tensor/tensor.h"
 #include "worker/device/device.h"
+#include "worker/device/device_queue.h"
+#include "worker/device/tower_devices.h"
 
 namespace lockstep::worker {
 
 // Not thread-safe.
 class TowerData {
  public:
-  // `device` outlives the data.
-  static absl::StatusOr<std::unique_ptr<TowerData>> Create(Device* device, int64_t towers);
+  // The devices outlive the data.
+  static absl::StatusOr<std::unique_ptr<TowerData>> Create(const TowerDevices& devices,
+                                                           int64_t towers);
 
   // Replaces what was loaded by the rows of these arrays that the plan keeps. On a host device the
   // arrays are used where they are, until the next Load; elsewhere they have been copied when this
@@ -27,7 +31,8 @@ class TowerData {
   absl::Status Load(const LoadPlan& plan, std::span<const TensorView> inputs,
                     std::span<const TensorView> state_inputs);
 
-  // Rows of a tower's part of an array: inputs first, then states. In memory of the device.
+  // Rows of a tower's part of an array: inputs first, then states. In memory of the
+  // tower's device.
   TensorView Rows(int64_t tower, size_t array, const RowSpan& rows) const;
 
   // What all loads have given the towers.
@@ -39,15 +44,15 @@ class TowerData {
     DeviceBuffer memory;  // null on a host device
   };
 
-  explicit TowerData(Device* device, int64_t towers) : device_(device), parts_(towers) {}
-  // Moves a part from the host to memory of the device.
-  absl::Status CopyToDevice(Part* part);
+  TowerData(const TowerDevices& devices, std::vector<DeviceQueue> queues, int64_t towers)
+      : devices_(devices), parts_(towers), queues_(std::move(queues)) {}
+  // Moves a tower's part from the host to memory of its device.
+  absl::Status CopyToDevice(size_t tower, Part* part);
 
-  Device* const device_;
+  const TowerDevices devices_;
   std::vector<Part> parts_;  // by tower
   uint64_t bytes_to_towers_ = 0;
-  std::unique_ptr<Event> copied_;
-  std::unique_ptr<Stream> stream_;  // last: uses all above
+  const std::vector<DeviceQueue> queues_;  // by device; last: uses all above
 };
 
 }  // namespace lockstep::worker

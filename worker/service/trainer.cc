@@ -73,6 +73,10 @@ int TowersOf(const JobDef& job) { return static_cast<int>(std::max<int64_t>(job.
 
 int NumTrainers(const JobDef& job) { return job.sync().has_asynchronous() ? TowersOf(job) : 1; }
 
+TowerDevices DevicesOfTrainer(const JobDef& job, const TowerDevices& devices, size_t trainer) {
+  return NumTrainers(job) > 1 ? TowerDevices(devices.of(trainer)) : devices;
+}
+
 uint64_t Trainer::GradientBytes(const JobDef& job, const ModelGraph& graph,
                                 const VariableLayout& layout) {
   if (job.strategy().has_replicated()) return 0;
@@ -125,7 +129,7 @@ absl::Status Trainer::AddTowers(const ModelGraph& graph, const OptimizerDef& opt
                    .clipping = optimizer.clipping()};
   group.delay = options_.delay;
   LOCKSTEP_ASSIGN_OR_RETURN(towers_.emplace_back(),
-                            TowerGroup::Create(graph, resources_.device, *resources_.ops, group));
+                            TowerGroup::Create(graph, options_.devices, *resources_.ops, group));
   return absl::OkStatus();
 }
 
@@ -133,7 +137,7 @@ absl::Status Trainer::MakeReplicatedTowers() {
   const JobDef& job = options_.registration->job();
   LOCKSTEP_ASSIGN_OR_RETURN(
       towers_.emplace_back(),
-      ReplicatedTowers::Create(*resources_.graph, resources_.device, *resources_.ops,
+      ReplicatedTowers::Create(*resources_.graph, options_.devices, *resources_.ops,
                                {.towers = TowersOf(job),
                                 .batch_per_tower = job.batch_per_tower(),
                                 .smaller_batches = options_.smaller_batches,

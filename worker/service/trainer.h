@@ -15,7 +15,7 @@
 #include "proto/chief.pb.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/data/pipeline.h"
-#include "worker/device/device.h"
+#include "worker/device/tower_devices.h"
 #include "worker/ops/op_table.h"
 #include "worker/service/group_source.h"
 #include "worker/step/progress.h"
@@ -33,10 +33,16 @@ namespace lockstep::worker {
 int TowersOf(const JobDef& job);
 // How many replicas a worker has: one, or in an asynchronous job one for each tower.
 int NumTrainers(const JobDef& job);
+// Of a worker's devices those of this replica's towers.
+TowerDevices DevicesOfTrainer(const JobDef& job, const TowerDevices& devices, size_t trainer);
 
 struct TrainerOptions {
+  explicit TrainerOptions(const TowerDevices& of_towers) : devices(of_towers) {}
+
   // Constant; outlives the trainer.
   const RegisterTaskReply* registration = nullptr;
+  // Of the trainer's towers; they outlive it.
+  TowerDevices devices;
   // Whose identity names worker and tower.
   ShardGroupOptions shards;
   // TowerGroupOptions::smaller_batches.
@@ -55,8 +61,7 @@ struct TrainerResources {
   const VariableLayout* loss_layout =
       nullptr;  // of a replicated job: ReplicatedStrategy::LossLayout
   ShardGroupResources shards;
-  Device* device = nullptr;
-  const OpTable* ops = nullptr;  // of the device
+  const OpTable* ops = nullptr;  // of the devices
   // Of a replicated job: threads that apply updates; what GroupSourceOptions has.
   int threads = 1;
   PeerService* peers = nullptr;

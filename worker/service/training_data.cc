@@ -12,7 +12,7 @@ namespace lockstep::worker {
 namespace {
 
 absl::StatusOr<TrainingData> OpenLoads(const RegisterTaskReply& registration, uint32_t worker,
-                                       const ExampleSpec& spec, Device* device) {
+                                       const ExampleSpec& spec, const TowerDevices& devices) {
   const JobDef& job = registration.job();
   const LocalSyncDef& local_sync = job.local_sync();
   const LocalSyncPipelineOptions options{
@@ -24,7 +24,7 @@ absl::StatusOr<TrainingData> OpenLoads(const RegisterTaskReply& registration, ui
                 .towers = TowersOf(job),
                 .workers = registration.total_num_replicas()}};
   LOCKSTEP_ASSIGN_OR_RETURN(auto pipeline,
-                            LocalSyncPipeline::Open(job.data(), spec, options, device));
+                            LocalSyncPipeline::Open(job.data(), spec, options, devices));
   TrainingData data{.local_sync = pipeline.get(), .smaller_batches = pipeline->smaller_batches()};
   data.by_trainer.push_back(std::move(pipeline));
   return data;
@@ -45,10 +45,10 @@ std::vector<int64_t> SmallerBatches(const JobDef& job) {
 
 absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registration,
                                               uint32_t worker, const ModelGraph& graph,
-                                              Device* device) {
+                                              const TowerDevices& devices) {
   const JobDef& job = registration.job();
   const ExampleSpec spec = ExampleSpecOf(graph);
-  if (job.has_local_sync()) return OpenLoads(registration, worker, spec, device);
+  if (job.has_local_sync()) return OpenLoads(registration, worker, spec, devices);
   const PipelineOptions options{.seed = job.seed(),
                                 .replica = worker,
                                 .num_replicas = registration.total_num_replicas(),
@@ -68,9 +68,12 @@ absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registrat
     LOCKSTEP_ASSIGN_OR_RETURN(data.by_trainer.emplace_back(),
                               Pipeline::Open(job.data(), spec, options));
   }
-  if (device->is_host()) return data;
-  for (std::unique_ptr<Pipeline>& pipeline : data.by_trainer) {
-    LOCKSTEP_ASSIGN_OR_RETURN(pipeline, DevicePrefetcher::Create(std::move(pipeline), device));
+  if (devices.is_host()) return data;
+  for (size_t trainer = 0; trainer < data.by_trainer.size(); ++trainer) {
+    std::unique_ptr<Pipeline>& pipeline = data.by_trainer[trainer];
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        pipeline,
+        DevicePrefetcher::Create(std::move(pipeline), DevicesOfTrainer(job, devices, trainer)));
   }
   return data;
 }

@@ -9,7 +9,7 @@
 #include "common/model/graph.h"
 #include "proto/chief.pb.h"
 #include "worker/data/pipeline.h"
-#include "worker/device/device.h"
+#include "worker/device/tower_devices.h"
 #include "worker/local_sync/local_sync_pipeline.h"
 
 namespace lockstep::worker {
@@ -20,9 +20,10 @@ struct TrainingData {
   std::vector<int64_t> smaller_batches;               // TowerGroupOptions::smaller_batches
 };
 
-// Of worker `worker`. `device` outlives the data. Errors as Pipeline::Open.
+// Of worker `worker`, for towers on these devices, which outlive the data. Errors as
+// Pipeline::Open.
 absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registration,
                                               uint32_t worker, const ModelGraph& graph,
-                                              Device* device);
+                                              const TowerDevices& devices);
 
 }  // namespace lockstep::worker

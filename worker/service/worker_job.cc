@@ -160,12 +160,9 @@ absl::Status WorkerJob::Prepare() {
         "same version everywhere"));
   }
   backend_ = FittingBackend(options_.backend, graph_);
-  computes_on_cpu_ = backend_.name() == Backend().name();
-  // All towers share its threads.
-  device_ =
-      backend_.MakeDevice(std::max(1, options_.threads / TowersOf(options_.registration.job())));
+  devices_ = WorkerDevices(backend_, TowersOf(job.job()), options_.threads);
   LOCKSTEP_RETURN_IF_ERROR(OpenData());
-  memory_ = std::make_unique<SharedMemory>(job.job(), device_,
+  memory_ = std::make_unique<SharedMemory>(job.job(), devices_.first(),
                                            Trainer::GradientBytes(job.job(), graph_, layout_));
   ConnectShards();
   LOCKSTEP_RETURN_IF_ERROR(MakeTrainers());
@@ -176,7 +173,7 @@ absl::Status WorkerJob::Prepare() {
 
 absl::Status WorkerJob::OpenData() {
   LOCKSTEP_ASSIGN_OR_RETURN(
-      data_, OpenTrainingData(options_.registration, options_.worker, graph_, device_.get()));
+      data_, OpenTrainingData(options_.registration, options_.worker, graph_, devices_.towers()));
   const DataDef& data = options_.registration.job().data();
   if (!HasTestSet(data)) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(test_set_, TestSet::Open(data, ExampleSpecOf(graph_)));
@@ -224,8 +221,7 @@ absl::Status WorkerJob::MakeTrainers() {
                                    .loss_layout = &loss_layout_,
                                    .shards = {.shards = shard_pointers_,
                                               .timer = &timer_,
-                                              .make_tensor = PinnedTensors(device_.get())},
-                                   .device = device_.get(),
+                                              .make_tensor = PinnedTensors(devices_.first().get())},
                                    .ops = &backend_.ops(PrecisionOf(job)),
                                    .threads = options_.threads,
                                    .peers = options_.peers,
@@ -233,7 +229,7 @@ absl::Status WorkerJob::MakeTrainers() {
                                    .credentials = options_.credentials,
                                    .memory = memory_->gradients()};
   for (size_t trainer = 0; trainer < progress_.size(); ++trainer) {
-    TrainerOptions options;
+    TrainerOptions options(DevicesOfTrainer(job, devices_.towers(), trainer));
     options.registration = &options_.registration;
     WorkerIdentity identity = identity_;
     identity.set_tower(static_cast<uint32_t>(trainer));
@@ -347,7 +343,7 @@ void WorkerJob::FillStatus(ProcessStatus* status) const {
   worker->set_accepted(report.accepted);
   worker->set_stale(report.stale);
   worker->set_towers(TowersOf(options_.registration.job()));
-  worker->set_device(computes_on_cpu_ ? Backend().name() : options_.backend.name());
+  worker->set_device(devices_.names());
   worker->set_loss(report.loss);
   worker->set_reduction(reduction_);
   if (data_.local_sync != nullptr) {

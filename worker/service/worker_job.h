@@ -29,6 +29,7 @@
 #include "worker/service/shared_memory.h"
 #include "worker/service/trainer.h"
 #include "worker/service/training_data.h"
+#include "worker/service/worker_devices.h"
 #include "worker/step/progress.h"
 #include "worker/step/timeline.h"
 #include "worker/strategy/parameter_server/shard_group.h"
@@ -102,7 +103,6 @@ class WorkerJob {
   const WorkerIdentity identity_;
   std::vector<Progress> progress_;  // by trainer
   std::atomic<bool> departs_ = false;
-  std::atomic<bool> computes_on_cpu_ = false;  // known once Prepare has chosen
 
   // Made by Prepare, constant afterwards.
   ModelGraph graph_;
@@ -110,7 +110,7 @@ class WorkerJob {
   VariableLayout loss_layout_;  // of a replicated job
   std::string reduction_;       // Trainer::reduction
   Backend backend_;
-  std::shared_ptr<Device> device_;
+  WorkerDevices devices_;
   std::unique_ptr<SharedMemory> memory_;
   rpc::AlarmTimer timer_;
   std::vector<std::unique_ptr<TensorTransport>> shards_;

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/checked.h"
+#include "common/tensor/indexed_slices.h"
 
 namespace lockstep::worker {
 namespace {
@@ -78,6 +79,10 @@ void BatchRows::Collect(std::span<const Batch> batches) {
     ListMarked(&table);
     rows_[table.index.variable] = table.rows;
   }
+}
+
+Shape MostOf(const ModelVariable& variable, int64_t most_rows) {
+  return variable.sparse ? WithRows(variable.shape, most_rows) : variable.shape;
 }
 
 }  // namespace lockstep::worker

@@ -45,4 +45,7 @@ class BatchRows {
   std::vector<std::span<const int64_t>> rows_;
 };
 
+// What a step has of a variable at most: of a table, so many rows.
+Shape MostOf(const ModelVariable& variable, int64_t most_rows);
+
 }  // namespace lockstep::worker

@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/tensor/indexed_slices.h"
 #include "worker/tower/batch_rows.h"
 
 namespace lockstep::worker {
@@ -49,8 +48,7 @@ void ModelTower::AddPlaces() {
       BatchRows(graph_).MostRows(options_.row_examples > 0 ? options_.row_examples : batch);
   for (size_t i = 0; i < graph_.variables().size(); ++i) {
     const ModelVariable& variable = graph_.variables()[i];
-    const bool part = variable.sparse && !options_.whole_tables;
-    const Shape most = part ? WithRows(variable.shape, most_rows_[i]) : variable.shape;
+    const Shape most = options_.whole_tables ? variable.shape : MostOf(variable, most_rows_[i]);
     const size_t bytes = most.num_elements() * SizeOf(variable.dtype);
     places_.values.push_back(staging_.AddPlace(bytes));
     const bool has_gradient = options_.training && !variable.frozen;

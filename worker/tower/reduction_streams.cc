@@ -22,32 +22,23 @@ absl::StatusOr<std::unique_ptr<ReductionStreams>> ReductionStreams::Create(PsDev
                                                                            const ModelGraph& graph,
                                                                            Device* device) {
   auto streams = std::make_unique<ReductionStreams>();
-  LOCKSTEP_RETURN_IF_ERROR(streams->Add({}, device));
+  LOCKSTEP_ASSIGN_OR_RETURN(streams->queues_.emplace_back(), DeviceQueue::Create(device));
   streams->by_variable_.assign(graph.variables().size(), streams->common());
   if (place != StrategyDef::ParameterServer::GPU || towers == 1) return streams;
   for (int tower = 0; tower < towers; ++tower) {
-    LOCKSTEP_RETURN_IF_ERROR(streams->Add({.background = true}, device));
+    LOCKSTEP_ASSIGN_OR_RETURN(streams->queues_.emplace_back(),
+                              DeviceQueue::Create(device, {.background = true}));
   }
   const std::vector<int> tower_of = LeastLoadedTowers(graph, towers);
   for (size_t variable = 0; variable < tower_of.size(); ++variable) {
-    streams->by_variable_[variable] = streams->streams_[1 + tower_of[variable]].stream.get();
+    streams->by_variable_[variable] = streams->queues_[1 + tower_of[variable]].stream();
   }
   return streams;
 }
 
-absl::Status ReductionStreams::Add(const StreamOptions& options, Device* device) {
-  Queue& queue = streams_.emplace_back();
-  LOCKSTEP_ASSIGN_OR_RETURN(queue.stream, device->CreateStream(options));
-  LOCKSTEP_ASSIGN_OR_RETURN(queue.finished, device->CreateEvent());
-  return absl::OkStatus();
-}
-
 absl::Status ReductionStreams::Finish() {
   absl::Status status;
-  for (const Queue& queue : streams_) {
-    queue.stream->Record(queue.finished.get());
-    status.Update(queue.finished->Wait());
-  }
+  for (const DeviceQueue& queue : queues_) status.Update(queue.Finish());
   return status;
 }
 

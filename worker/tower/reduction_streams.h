@@ -9,6 +9,7 @@
 #include "common/model/graph.h"
 #include "proto/job.pb.h"
 #include "worker/device/device.h"
+#include "worker/device/device_queue.h"
 #include "worker/device/stream.h"
 
 namespace lockstep::worker {
@@ -29,7 +30,7 @@ class ReductionStreams {
                                                                   Device* device);
 
   // For what concerns several variables.
-  Stream* common() const { return streams_[0].stream.get(); }
+  Stream* common() const { return queues_[0].stream(); }
   // For what concerns one.
   Stream* of(int variable) const { return by_variable_[variable]; }
 
@@ -37,14 +38,7 @@ class ReductionStreams {
   absl::Status Finish();
 
  private:
-  struct Queue {
-    std::unique_ptr<Stream> stream;
-    std::unique_ptr<Event> finished;
-  };
-
-  absl::Status Add(const StreamOptions& options, Device* device);
-
-  std::vector<Queue> streams_;  // the common one first
+  std::vector<DeviceQueue> queues_;  // the common one first
   std::vector<Stream*> by_variable_;
 };
 

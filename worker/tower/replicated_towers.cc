@@ -11,7 +11,7 @@
 namespace lockstep::worker {
 
 absl::StatusOr<std::unique_ptr<ReplicatedTowers>> ReplicatedTowers::Create(
-    const ModelGraph& graph, Device* device, const OpTable& ops,
+    const ModelGraph& graph, const TowerDevices& devices, const OpTable& ops,
     const ReplicatedTowersOptions& options) {
   if (options.towers < 1) {
     return absl::InvalidArgumentError(
@@ -23,31 +23,33 @@ absl::StatusOr<std::unique_ptr<ReplicatedTowers>> ReplicatedTowers::Create(
                                    .row_examples = options.batch_per_tower * options.towers,
                                    .background = options.towers > 1};
   std::vector<std::unique_ptr<Tower>> towers(static_cast<size_t>(options.towers));
-  for (std::unique_ptr<Tower>& tower : towers) {
-    LOCKSTEP_ASSIGN_OR_RETURN(tower, Tower::Create(graph, device, ops, tower_options));
+  for (size_t tower = 0; tower < towers.size(); ++tower) {
+    LOCKSTEP_ASSIGN_OR_RETURN(towers[tower],
+                              Tower::Create(graph, devices.of(tower), ops, tower_options));
   }
   towers[0] = Delayed(std::move(towers[0]), options.delay);
-  std::unique_ptr<ReplicatedTowers> made(new ReplicatedTowers(graph, std::move(towers)));
-  LOCKSTEP_RETURN_IF_ERROR(made->PrepareCopies(graph, device));
+  std::unique_ptr<ReplicatedTowers> made(new ReplicatedTowers(graph, devices, std::move(towers)));
+  LOCKSTEP_RETURN_IF_ERROR(made->PrepareCopies(graph));
   return made;
 }
 
-ReplicatedTowers::ReplicatedTowers(const ModelGraph& graph,
+ReplicatedTowers::ReplicatedTowers(const ModelGraph& graph, const TowerDevices& devices,
                                    std::vector<std::unique_ptr<Tower>> towers)
-    : towers_(std::move(towers)), by_tower_(towers_.size()), complete_(towers_.size()) {
+    : towers_(std::move(towers)),
+      devices_(devices),
+      by_tower_(towers_.size()),
+      complete_(towers_.size()) {
   for (int variable = static_cast<int>(graph.variables().size()) - 1; variable >= 0; --variable) {
     if (!graph.variables()[variable].frozen) descending_.push_back(variable);
   }
 }
 
-absl::Status ReplicatedTowers::PrepareCopies(const ModelGraph& graph, Device* device) {
-  device->MakeCurrent();
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      streams_, ReductionStreams::Create(StrategyDef::ParameterServer::CPU, size(), graph, device));
-  for (std::vector<Event*>& of_tower : complete_) {
-    of_tower.resize(graph.variables().size());
+absl::Status ReplicatedTowers::PrepareCopies(const ModelGraph& graph) {
+  LOCKSTEP_ASSIGN_OR_RETURN(queues_, DeviceQueue::CreateFor(devices_));
+  for (size_t tower = 0; tower < towers_.size(); ++tower) {
+    complete_[tower].resize(graph.variables().size());
     LOCKSTEP_ASSIGN_OR_RETURN(copies_.emplace_back(),
-                              GradientCopies::Create(graph.variables().size(), device));
+                              GradientCopies::Create(graph.variables().size(), devices_.of(tower)));
   }
   return absl::OkStatus();
 }
@@ -82,7 +84,7 @@ void ReplicatedTowers::EnqueueCopies(std::span<const TowerMemory> memory) {
     for (size_t tower = 0; tower < towers_.size(); ++tower) {
       TowerGradient gradient = by_tower_[tower][static_cast<size_t>(variable)];
       copies_[tower].Enqueue(variable, memory[tower].gradients[static_cast<size_t>(variable)],
-                             streams_->common(), &gradient);
+                             queues_[devices_.index_of(tower)].stream(), &gradient);
       complete_[tower][static_cast<size_t>(variable)] = gradient.ready;
     }
   }
@@ -102,7 +104,7 @@ absl::Status ReplicatedTowers::Announce(const GradientReady& ready) {
 absl::Status ReplicatedTowers::Finish() {
   absl::Status status;
   for (const std::unique_ptr<Tower>& tower : towers_) status.Update(tower->Finish());
-  status.Update(streams_->Finish());
+  for (const DeviceQueue& queue : queues_) status.Update(queue.Finish());
   return status;
 }
 

@@ -9,11 +9,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/model/graph.h"
-#include "worker/device/device.h"
+#include "worker/device/device_queue.h"
+#include "worker/device/tower_devices.h"
 #include "worker/ops/op_table.h"
 #include "worker/tower/delayed_tower.h"
 #include "worker/tower/gradient_copies.h"
-#include "worker/tower/reduction_streams.h"
 #include "worker/tower/tower.h"
 #include "worker/tower/training_towers.h"
 
@@ -29,9 +29,9 @@ struct ReplicatedTowersOptions {
 // On a CPU a single tower computes on the caller's thread; several have a thread each.
 class ReplicatedTowers final : public TrainingTowers {
  public:
-  // Errors as Tower::Create. Device and ops outlive the towers.
+  // Errors as Tower::Create. Devices and ops, which are of each of them, outlive the towers.
   static absl::StatusOr<std::unique_ptr<ReplicatedTowers>> Create(
-      const ModelGraph& graph, Device* device, const OpTable& ops,
+      const ModelGraph& graph, const TowerDevices& devices, const OpTable& ops,
       const ReplicatedTowersOptions& options);
 
   int size() const override { return static_cast<int>(towers_.size()); }
@@ -42,9 +42,10 @@ class ReplicatedTowers final : public TrainingTowers {
                                   const GradientReady& ready) override;
 
  private:
-  ReplicatedTowers(const ModelGraph& graph, std::vector<std::unique_ptr<Tower>> towers);
+  ReplicatedTowers(const ModelGraph& graph, const TowerDevices& devices,
+                   std::vector<std::unique_ptr<Tower>> towers);
 
-  absl::Status PrepareCopies(const ModelGraph& graph, Device* device);
+  absl::Status PrepareCopies(const ModelGraph& graph);
   absl::Status Enqueue(std::span<const Batch> batches, std::span<const TowerMemory> memory,
                        uint64_t random_key);
   // Of gradients that are on a device.
@@ -55,8 +56,9 @@ class ReplicatedTowers final : public TrainingTowers {
 
   std::vector<int> descending_;  // variables that are not frozen, from the last to the first
   const std::vector<std::unique_ptr<Tower>> towers_;
-  std::unique_ptr<ReductionStreams> streams_;  // for copies, beside the backward passes
-  std::vector<GradientCopies> copies_;         // by tower
+  const TowerDevices devices_;
+  std::vector<DeviceQueue> queues_;     // by device: for copies, beside the backward passes
+  std::vector<GradientCopies> copies_;  // by tower
 
   // Of the step at hand.
   std::vector<std::span<const TowerGradient>> by_tower_;  // then by variable

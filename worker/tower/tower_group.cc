@@ -10,7 +10,8 @@
 namespace lockstep::worker {
 
 absl::StatusOr<std::unique_ptr<TowerGroup>> TowerGroup::Create(const ModelGraph& graph,
-                                                               Device* device, const OpTable& ops,
+                                                               const TowerDevices& devices,
+                                                               const OpTable& ops,
                                                                const TowerGroupOptions& options) {
   const int count = options.reducer.towers;
   if (count < 1) {
@@ -23,19 +24,22 @@ absl::StatusOr<std::unique_ptr<TowerGroup>> TowerGroup::Create(const ModelGraph&
                                    .own_gradients = count > 1,
                                    .background = count > 1};
   std::vector<std::unique_ptr<Tower>> towers(count);
-  for (std::unique_ptr<Tower>& tower : towers) {
-    LOCKSTEP_ASSIGN_OR_RETURN(tower, Tower::Create(graph, device, ops, tower_options));
+  for (size_t tower = 0; tower < towers.size(); ++tower) {
+    LOCKSTEP_ASSIGN_OR_RETURN(towers[tower],
+                              Tower::Create(graph, devices.of(tower), ops, tower_options));
   }
   // One late tower delays them all.
   towers[0] = Delayed(std::move(towers[0]), options.delay);
-  std::unique_ptr<TowerGroup> group(new TowerGroup(graph, device, std::move(towers)));
+  std::unique_ptr<TowerGroup> group(new TowerGroup(graph, devices.first(), std::move(towers)));
   LOCKSTEP_RETURN_IF_ERROR(group->PrepareReduction(ops, graph, options.reducer));
+  LOCKSTEP_RETURN_IF_ERROR(group->PreparePeers(graph, devices, tower_options.row_examples));
   return group;
 }
 
 TowerGroup::TowerGroup(const ModelGraph& graph, Device* device,
                        std::vector<std::unique_ptr<Tower>> towers)
     : device_(device),
+      peers_(towers.size()),
       towers_(std::move(towers)),
       by_tower_(towers_.size()),
       of_variable_(towers_.size()),
@@ -55,6 +59,15 @@ absl::Status TowerGroup::PrepareReduction(const OpTable& ops, const ModelGraph& 
   LOCKSTEP_ASSIGN_OR_RETURN(context_, ops.CreateContext(device_));
   LOCKSTEP_ASSIGN_OR_RETURN(
       reducer_, MakeReducer(options, graph, device_, ops, context_.get(), streams_.get()));
+  return absl::OkStatus();
+}
+
+absl::Status TowerGroup::PreparePeers(const ModelGraph& graph, const TowerDevices& devices,
+                                      int64_t row_examples) {
+  for (size_t tower = 0; tower < towers_.size(); ++tower) {
+    if (devices.of(tower) == device_) continue;
+    LOCKSTEP_ASSIGN_OR_RETURN(peers_[tower], PeerGradients::Create(graph, row_examples, device_));
+  }
   return absl::OkStatus();
 }
 
@@ -111,6 +124,8 @@ absl::Status TowerGroup::EnqueueReduction(std::span<const MutableTensorView> gra
 absl::StatusOr<TowerGradient> TowerGroup::Reduce(int variable, const MutableTensorView& host) {
   for (size_t tower = 0; tower < towers_.size(); ++tower) {
     of_variable_[tower] = by_tower_[tower][variable];
+    if (peers_[tower] == nullptr) continue;
+    LOCKSTEP_RETURN_IF_ERROR(peers_[tower]->Enqueue(variable, &of_variable_[tower]));
   }
   if (reducer_ == nullptr) return of_variable_[0];
   return reducer_->Reduce(variable, of_variable_, device_->is_host() ? host : of_variable_[0].view);
@@ -120,15 +135,27 @@ absl::Status TowerGroup::Announce(const GradientReady& ready) {
   return ForEachLayer(descending_, by_tower_[0], &group_, [&](std::span<const int> variables) {
     for (const int variable : variables) {
       LOCKSTEP_RETURN_IF_ERROR(reduced_[variable].ready->Wait());
+      LOCKSTEP_RETURN_IF_ERROR(CheckPeers(variable));
     }
     ready(variables);
     return absl::OkStatus();
   });
 }
 
+absl::Status TowerGroup::CheckPeers(int variable) {
+  for (size_t tower = 0; tower < towers_.size(); ++tower) {
+    if (peers_[tower] == nullptr) continue;
+    LOCKSTEP_RETURN_IF_ERROR(by_tower_[tower][variable].ready->Wait());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TowerGroup::Finish() {
   absl::Status status;
   for (const std::unique_ptr<Tower>& tower : towers_) status.Update(tower->Finish());
+  for (const std::unique_ptr<PeerGradients>& peer : peers_) {
+    if (peer != nullptr) status.Update(peer->Finish());
+  }
   status.Update(streams_->Finish());
   return status;
 }

@@ -10,10 +10,12 @@
 #include "absl/status/statusor.h"
 #include "common/model/graph.h"
 #include "worker/device/device.h"
+#include "worker/device/tower_devices.h"
 #include "worker/ops/op_table.h"
 #include "worker/tower/delayed_tower.h"
 #include "worker/tower/gradient_copies.h"
 #include "worker/tower/make_reducer.h"
+#include "worker/tower/peer_gradients.h"
 #include "worker/tower/reduction_streams.h"
 #include "worker/tower/tower.h"
 #include "worker/tower/tower_reducer.h"
@@ -32,8 +34,10 @@ struct TowerGroupOptions {
 // into the caller's gradients; several have a thread each and gradients of their own.
 class TowerGroup final : public TrainingTowers {
  public:
-  // Errors as Tower::Create. Device and ops outlive the group.
-  static absl::StatusOr<std::unique_ptr<TowerGroup>> Create(const ModelGraph& graph, Device* device,
+  // Errors as Tower::Create. Devices and ops, which are of each of them, outlive the group. The
+  // first device reduces what the towers of all have computed.
+  static absl::StatusOr<std::unique_ptr<TowerGroup>> Create(const ModelGraph& graph,
+                                                            const TowerDevices& devices,
                                                             const OpTable& ops,
                                                             const TowerGroupOptions& options);
 
@@ -58,6 +62,8 @@ class TowerGroup final : public TrainingTowers {
   TowerGroup(const ModelGraph& graph, Device* device, std::vector<std::unique_ptr<Tower>> towers);
   absl::Status PrepareReduction(const OpTable& ops, const ModelGraph& graph,
                                 const ReducerOptions& options);
+  absl::Status PreparePeers(const ModelGraph& graph, const TowerDevices& devices,
+                            int64_t row_examples);
 
   absl::Status EnqueueTowers(std::span<const Batch> batches, const VariableValues& variables,
                              std::span<const MutableTensorView> gradients, uint64_t random_key);
@@ -65,15 +71,19 @@ class TowerGroup final : public TrainingTowers {
   absl::Status EnqueueReduction(std::span<const MutableTensorView> gradients);
   absl::StatusOr<TowerGradient> Reduce(int variable, const MutableTensorView& host);
   absl::Status Announce(const GradientReady& ready);
+  // The error of another device whose gradient has been reduced: that of a step is known to its own
+  // device alone.
+  absl::Status CheckPeers(int variable);
   absl::Status Finish();
 
-  Device* const device_;
+  Device* const device_;                // that reduces
   std::vector<int> descending_;         // variables that are not frozen, from the last to the first
   std::unique_ptr<OpContext> context_;  // of the reducer
   std::unique_ptr<ReductionStreams>
       streams_;  // for reduction, then copies: beside the backward passes
   GradientCopies copies_;
-  std::unique_ptr<TowerReducer> reducer_;  // may be null
+  std::unique_ptr<TowerReducer> reducer_;              // may be null
+  std::vector<std::unique_ptr<PeerGradients>> peers_;  // by tower; null: it is on device_
   const std::vector<std::unique_ptr<Tower>> towers_;
 
   // Of the step at hand.

@@ -11,7 +11,7 @@ struct FakeCalls {
 
   // The one that exists.
   static FakeDriver& Driver();
-  // Of this thread. There is one device, so one context.
+  // Of this thread.
   static worker::cuda::CUcontext& CurrentContext();
 
   // For a call of the name `call`: its error, or what `body` returns, under the lock.

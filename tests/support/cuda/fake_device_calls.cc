@@ -36,15 +36,15 @@ void FakeDeviceCalls::AddTo(DriverFunctions* functions) {
     return kSuccess;
   };
   functions->DeviceGetCount = [](int* count) -> CUresult {
-    return CallAnywhere("cuDeviceGetCount", [&](FakeDriver&) {
-      *count = 1;
+    return CallAnywhere("cuDeviceGetCount", [&](FakeDriver& driver) {
+      *count = driver.device_count_;
       return kSuccess;
     });
   };
   functions->DeviceGet = [](CUdevice* device, int ordinal) -> CUresult {
-    return CallAnywhere("cuDeviceGet", [&](FakeDriver&) {
+    return CallAnywhere("cuDeviceGet", [&](FakeDriver& driver) {
       *device = ordinal;
-      return ordinal == 0 ? kSuccess : kErrorInvalidValue;
+      return ordinal < driver.device_count_ ? kSuccess : kErrorInvalidValue;
     });
   };
   functions->DeviceGetName = [](char* name, int size, CUdevice) -> CUresult {
@@ -65,10 +65,10 @@ void FakeDeviceCalls::AddTo(DriverFunctions* functions) {
       return kSuccess;
     });
   };
-  functions->DevicePrimaryCtxRetain = [](CUcontext* context, CUdevice) -> CUresult {
+  functions->DevicePrimaryCtxRetain = [](CUcontext* context, CUdevice device) -> CUresult {
     return CallAnywhere("cuDevicePrimaryCtxRetain", [&](FakeDriver& driver) {
       ++driver.contexts_;
-      *context = reinterpret_cast<CUcontext>(&driver);
+      *context = reinterpret_cast<CUcontext>(&driver.context_of_[static_cast<size_t>(device)]);
       return kSuccess;
     });
   };
@@ -82,6 +82,17 @@ void FakeDeviceCalls::AddTo(DriverFunctions* functions) {
     return CallAnywhere("cuCtxSetCurrent", [&](FakeDriver&) {
       CurrentContext() = context;
       return kSuccess;
+    });
+  };
+  functions->DeviceCanAccessPeer = [](int* can_access, CUdevice, CUdevice) -> CUresult {
+    return CallAnywhere("cuDeviceCanAccessPeer", [&](FakeDriver& driver) {
+      *can_access = driver.has_links_ ? 1 : 0;
+      return kSuccess;
+    });
+  };
+  functions->CtxEnablePeerAccess = [](CUcontext peer, unsigned int) -> CUresult {
+    return Call("cuCtxEnablePeerAccess", [&](FakeDriver&) {
+      return peer == CurrentContext() ? kErrorInvalidContext : kSuccess;
     });
   };
   functions->CtxSynchronize = []() -> CUresult {

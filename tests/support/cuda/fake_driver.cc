@@ -30,6 +30,7 @@ CUcontext& FakeCalls::CurrentContext() { return current_context; }
 FakeDriver::FakeDriver(uint64_t seed) : work_(/*threads=*/1, seed) {
   LOCKSTEP_CHECK(current_driver == nullptr);
   current_driver = this;
+  while (peers_.size() + 1 < kMostDevices) peers_.push_back(work_.MakePeer());
 }
 
 FakeDriver::~FakeDriver() {
@@ -98,9 +99,34 @@ CUresult FakeDriver::Enter(const char* call, bool needs_context) {
     failed_call_ = call;
     return failing_result_;
   }
-  const bool has_context = FakeCalls::CurrentContext() == reinterpret_cast<CUcontext>(this);
-  if (needs_context && !has_context) return kErrorInvalidContext;
+  const int device = CurrentDevice();
+  if (needs_context && (device < 0 || device >= device_count_)) return kErrorInvalidContext;
   return WorkResult();
+}
+
+void FakeDriver::SetDeviceCount(int count) {
+  LOCKSTEP_CHECK(count <= kMostDevices);
+  absl::MutexLock lock(&mutex_);
+  device_count_ = count;
+}
+
+void FakeDriver::CutLinks() {
+  absl::MutexLock lock(&mutex_);
+  has_links_ = false;
+}
+
+int FakeDriver::device_count() const {
+  absl::MutexLock lock(&mutex_);
+  return device_count_;
+}
+
+int FakeDriver::CurrentDevice() const {
+  const auto* const context = reinterpret_cast<const char*>(FakeCalls::CurrentContext());
+  return context == nullptr ? -1 : static_cast<int>(context - context_of_.data());
+}
+
+worker::Device* FakeDriver::WorkOf(int device) {
+  return device == 0 ? &work_ : peers_[static_cast<size_t>(device) - 1].get();
 }
 
 // An error of the work stays, and every call returns it.
@@ -111,28 +137,35 @@ CUresult FakeDriver::WorkResult() const {
 CUresult FakeDriver::RunAll() {
   const std::unique_ptr<worker::Event> reached = *work_.CreateEvent();
   for (auto& [handle, stream] : streams_) {
-    stream->Record(reached.get());
+    stream.object->Record(reached.get());
     reached->Wait().IgnoreError();
   }
   launches_.clear();
   return WorkResult();
 }
 
-bool FakeDriver::IsDeviceMemory(CUdeviceptr begin, size_t bytes) const {
+std::optional<int> FakeDriver::DeviceOf(CUdeviceptr begin, size_t bytes) const {
   auto after = buffers_.upper_bound(begin);
-  if (after == buffers_.begin()) return false;
+  if (after == buffers_.begin()) return std::nullopt;
   const auto& [address, buffer] = *--after;
-  return begin - address <= buffer.bytes && bytes <= buffer.bytes - (begin - address);
+  const bool is_inside =
+      begin - address <= buffer.bytes && bytes <= buffer.bytes - (begin - address);
+  return is_inside ? std::optional(buffer.device) : std::nullopt;
+}
+
+bool FakeDriver::IsOwnMemory(CUdeviceptr begin, size_t bytes) const {
+  return DeviceOf(begin, bytes) == CurrentDevice();
 }
 
 HostStream* FakeDriver::Find(CUstream stream) {
   const auto found = streams_.find(stream);
-  return found == streams_.end() ? nullptr : static_cast<HostStream*>(found->second.get());
+  if (found == streams_.end() || found->second.device != CurrentDevice()) return nullptr;
+  return static_cast<HostStream*>(found->second.object.get());
 }
 
 worker::Event* FakeDriver::Find(CUevent event) {
   const auto found = events_.find(event);
-  return found == events_.end() ? nullptr : found->second.get();
+  return found == events_.end() ? nullptr : found->second.object.get();
 }
 
 }  // namespace lockstep::test

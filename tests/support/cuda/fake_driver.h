@@ -1,13 +1,16 @@
-// A CUDA driver without a GPU: a table of functions whose device is the deferred one, so that work
-// runs late, in any order that streams and events allow, and device memory faults under the host.
-// Refuses what a driver refuses: no current context, memory and handles that it did not make. Its
-// modules have the kernels that are linked in, compiled for the host.
+// A CUDA driver without a GPU: a table of functions whose devices are the deferred one and its
+// peers, so that work runs late, in any order that streams and events allow, and device memory
+// faults under the host and under other devices. Refuses what a driver refuses: no current context,
+// that of another device, memory and handles that it did not make. Its modules have the kernels
+// that are linked in, compiled for the host.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,11 +39,16 @@ class FakeDriver {
   // The one that exists, for libraries that tests imitate over it.
   static FakeDriver& Current();
 
-  // Work that such a library enqueues. False: there is no such stream.
+  // Work that such a library enqueues. False: the current device has no such stream.
   bool Enqueue(worker::cuda::CUstream stream, std::function<void()> work);
 
   // Order of the work, waits that are left out, work that fails.
   DeferredDevice* work() { return &work_; }
+
+  // 1 until then. At most kMostDevices.
+  static constexpr int kMostDevices = 3;
+  void SetDeviceCount(int count);
+  int device_count() const;
 
   // The so-many-th call from now on (from 0) returns this error. One that frees something frees it.
   void FailCall(int64_t index, worker::cuda::CUresult result);
@@ -48,7 +56,9 @@ class FakeDriver {
   int64_t calls() const;
   // "cuMemAlloc"; empty: none has failed so.
   std::string failed_call() const;
-  // What the device has, and cuMemAlloc refuses to exceed.
+  // From now on there are none between devices.
+  void CutLinks();
+  // What each device has, and cuMemAlloc refuses to exceed.
   void SetMemory(size_t bytes);
   // Buffers, registrations, streams, events, modules and contexts that were made and not freed.
   size_t live() const;
@@ -65,33 +75,49 @@ class FakeDriver {
   // Runs what was enqueued, as far as it was recorded. The error of the work.
   CUresult RunAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   CUresult WorkResult() const;
-  bool IsDeviceMemory(worker::cuda::CUdeviceptr begin, size_t bytes) const
+  // The device whose context is current.
+  int CurrentDevice() const;
+  worker::Device* WorkOf(int device);
+  // Of which device; nullopt: of none.
+  std::optional<int> DeviceOf(worker::cuda::CUdeviceptr begin, size_t bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsOwnMemory(worker::cuda::CUdeviceptr begin, size_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EnqueueOn(worker::HostStream* stream, std::function<void()> work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Null: there is none.
+  // Null: the current device has no such stream, no device such an event.
   worker::HostStream* Find(worker::cuda::CUstream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   worker::Event* Find(worker::cuda::CUevent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   struct Buffer {
     worker::DeviceBuffer memory;
     size_t bytes = 0;
+    int device = 0;
+  };
+  template <typename T>
+  struct Owned {
+    std::unique_ptr<T> object;
+    int device = 0;
   };
 
   DeferredDevice work_;
+  std::vector<std::unique_ptr<worker::Device>> peers_;  // devices 1, 2, ...
+  std::array<char, kMostDevices> context_of_;           // a context is the address of its device's
   mutable absl::Mutex mutex_;
   std::map<worker::cuda::CUdeviceptr, Buffer> buffers_ ABSL_GUARDED_BY(mutex_);
   std::map<void*, worker::DeviceBuffer> pinned_ ABSL_GUARDED_BY(mutex_);
   std::set<void*> registered_ ABSL_GUARDED_BY(mutex_);
   // By handle, which is the address of the object.
-  std::map<void*, std::unique_ptr<worker::Stream>> streams_ ABSL_GUARDED_BY(mutex_);
-  std::map<void*, std::unique_ptr<worker::Event>> events_ ABSL_GUARDED_BY(mutex_);
+  std::map<void*, Owned<worker::Stream>> streams_ ABSL_GUARDED_BY(mutex_);
+  std::map<void*, Owned<worker::Event>> events_ ABSL_GUARDED_BY(mutex_);
   // Kernels and other work that may not have run.
   std::vector<std::unique_ptr<std::function<void()>>> launches_ ABSL_GUARDED_BY(mutex_);
   size_t modules_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t contexts_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t memory_ ABSL_GUARDED_BY(mutex_) = size_t{1} << 30;
-  size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::array<size_t, kMostDevices> used_ ABSL_GUARDED_BY(mutex_) = {};
+  int device_count_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool has_links_ ABSL_GUARDED_BY(mutex_) = true;
   int64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t failing_call_ ABSL_GUARDED_BY(mutex_) = -1;
   CUresult failing_result_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,5 +1,7 @@
 #include "tests/support/cuda/fake_gpu.h"
 
+#include <algorithm>
+
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "tests/support/cuda/fake_cublas_lt.h"
@@ -21,7 +23,7 @@ std::weak_ptr<FakeDriver> existing_driver ABSL_GUARDED_BY(mutex);
 
 }  // namespace
 
-std::shared_ptr<worker::cuda::CudaDevice> MakeFakeGpu(uint64_t seed) {
+std::shared_ptr<worker::cuda::CudaDevice> MakeFakeGpu(uint64_t seed, int ordinal) {
   absl::MutexLock lock(&mutex);
   const std::shared_ptr<FakeGpu> gpu(new FakeGpu, [](FakeGpu* unused) {
     absl::MutexLock deletion(&mutex);
@@ -30,11 +32,12 @@ std::shared_ptr<worker::cuda::CudaDevice> MakeFakeGpu(uint64_t seed) {
   gpu->fake = existing_driver.lock();
   if (gpu->fake == nullptr) gpu->fake = std::make_shared<FakeDriver>(seed);
   existing_driver = gpu->fake;
+  gpu->fake->SetDeviceCount(std::max(gpu->fake->device_count(), ordinal + 1));
   worker::cuda::SetCublasLtForTesting(&FakeCublasLt());
   static FakeCudnn cudnn({FakeEngine{.workspace = 64}});
   worker::cuda::SetCudnnForTesting(&FakeCudnn::library());
   gpu->driver = *worker::cuda::Driver::Create(FakeDriver::functions(), 0);
-  gpu->device = *worker::cuda::CudaDevice::Create(gpu->driver.get(), 0);
+  gpu->device = *worker::cuda::CudaDevice::Create(gpu->driver.get(), ordinal);
   worker::cuda::CudaDevice* const device = gpu->device.get();
   return {gpu, device};
 }

@@ -10,7 +10,7 @@
 namespace lockstep::test {
 
 // Any thread. Keeps its driver. GPUs that exist at a time are of one driver, whose seed is the
-// first one's.
-std::shared_ptr<worker::cuda::CudaDevice> MakeFakeGpu(uint64_t seed);
+// first one's; it has all of those up to `ordinal`.
+std::shared_ptr<worker::cuda::CudaDevice> MakeFakeGpu(uint64_t seed, int ordinal = 0);
 
 }  // namespace lockstep::test

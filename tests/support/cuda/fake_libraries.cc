@@ -3,7 +3,9 @@
 // host's.
 //
 // LOCKSTEP_FAILING_CUDA_CALL: the number of the driver's call, from 0, that fails.
+// LOCKSTEP_IMITATED_GPUS: how many there are; 1 where it is not set.
 #include <cstdlib>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "common/base/check.h"
@@ -47,15 +49,22 @@ void FillAddresses() {
   LOCKSTEP_CUDNN_FUNCTIONS(LOCKSTEP_FILL_CUDNN)
 }
 
+std::optional<int64_t> NumberIn(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  int64_t number = 0;
+  LOCKSTEP_CHECK(absl::SimpleAtoi(text, &number));
+  return number;
+}
+
 // When the library is opened. Lives as long as the process: threads may use it to the end.
 const bool kIsOpened = [] {
   FillAddresses();
   auto* const driver = new FakeDriver(/*seed=*/1);
   new FakeCudnn({FakeEngine{.workspace = 64}});
-  if (const char* const failing = std::getenv("LOCKSTEP_FAILING_CUDA_CALL"); failing != nullptr) {
-    int64_t index = 0;
-    LOCKSTEP_CHECK(absl::SimpleAtoi(failing, &index));
-    driver->FailCall(index, kErrorLaunchFailed);
+  driver->SetDeviceCount(static_cast<int>(NumberIn("LOCKSTEP_IMITATED_GPUS").value_or(1)));
+  if (const auto failing = NumberIn("LOCKSTEP_FAILING_CUDA_CALL"); failing.has_value()) {
+    driver->FailCall(*failing, kErrorLaunchFailed);
   }
   return true;
 }();

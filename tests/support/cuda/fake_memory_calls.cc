@@ -23,7 +23,7 @@ void* Address(CUdeviceptr memory) { return reinterpret_cast<void*>(memory); }
 void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
   functions->MemGetInfo = [](size_t* free, size_t* total) -> CUresult {
     return Call("cuMemGetInfo", [&](FakeDriver& driver) {
-      *free = driver.memory_ - driver.used_;
+      *free = driver.memory_ - driver.used_[static_cast<size_t>(driver.CurrentDevice())];
       *total = driver.memory_;
       return kSuccess;
     });
@@ -31,12 +31,14 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
   functions->MemAlloc = [](CUdeviceptr* memory, size_t bytes) -> CUresult {
     return Call("cuMemAlloc", [&](FakeDriver& driver) {
       if (bytes == 0) return kErrorInvalidValue;
-      if (bytes > driver.memory_ - driver.used_) return kErrorOutOfMemory;
-      auto buffer = driver.work_.Allocate(bytes);
+      const int device = driver.CurrentDevice();
+      size_t& used = driver.used_[static_cast<size_t>(device)];
+      if (bytes > driver.memory_ - used) return kErrorOutOfMemory;
+      auto buffer = driver.WorkOf(device)->Allocate(bytes);
       if (!buffer.ok()) return kErrorOutOfMemory;
       *memory = reinterpret_cast<CUdeviceptr>(buffer->get());
-      driver.used_ += bytes;
-      driver.buffers_[*memory] = {*std::move(buffer), bytes};
+      used += bytes;
+      driver.buffers_[*memory] = {*std::move(buffer), bytes, device};
       return kSuccess;
     });
   };
@@ -45,7 +47,7 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
       const auto found = driver.buffers_.find(memory);
       if (found == driver.buffers_.end()) return kErrorInvalidValue;
       const CUresult result = driver.RunAll();  // as the driver waits for the device
-      driver.used_ -= found->second.bytes;
+      driver.used_[static_cast<size_t>(found->second.device)] -= found->second.bytes;
       driver.buffers_.erase(found);
       return result;
     });
@@ -81,7 +83,7 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
   functions->MemcpyHtoDAsync = [](CUdeviceptr to, const void* from, size_t bytes,
                                   CUstream stream) -> CUresult {
     return Call("cuMemcpyHtoDAsync", [&](FakeDriver& driver) {
-      if (!driver.IsDeviceMemory(to, bytes)) return kErrorInvalidValue;
+      if (!driver.IsOwnMemory(to, bytes)) return kErrorInvalidValue;
       HostStream* const found = driver.Find(stream);
       if (found == nullptr) return kErrorInvalidHandle;
       found->CopyToDevice(Address(to), from, bytes);
@@ -91,7 +93,7 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
   functions->MemcpyDtoHAsync = [](void* to, CUdeviceptr from, size_t bytes,
                                   CUstream stream) -> CUresult {
     return Call("cuMemcpyDtoHAsync", [&](FakeDriver& driver) {
-      if (!driver.IsDeviceMemory(from, bytes)) return kErrorInvalidValue;
+      if (!driver.IsOwnMemory(from, bytes)) return kErrorInvalidValue;
       HostStream* const found = driver.Find(stream);
       if (found == nullptr) return kErrorInvalidHandle;
       found->CopyToHost(to, Address(from), bytes);
@@ -102,11 +104,22 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
   functions->MemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, size_t bytes,
                                   CUstream stream) -> CUresult {
     return Call("cuMemcpyDtoDAsync", [&](FakeDriver& driver) {
-      if (!driver.IsDeviceMemory(to, bytes)) return kErrorInvalidValue;
-      if (!driver.IsDeviceMemory(from, bytes)) return kErrorInvalidValue;
+      if (!driver.IsOwnMemory(to, bytes)) return kErrorInvalidValue;
+      if (!driver.IsOwnMemory(from, bytes)) return kErrorInvalidValue;
       HostStream* const found = driver.Find(stream);
       if (found == nullptr) return kErrorInvalidHandle;
       found->CopyToHost(Address(to), Address(from), bytes);
+      return kSuccess;
+    });
+  };
+  functions->MemcpyAsync = [](CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                              CUstream stream) -> CUresult {
+    return Call("cuMemcpyAsync", [&](FakeDriver& driver) {
+      if (!driver.IsOwnMemory(to, bytes)) return kErrorInvalidValue;
+      if (!driver.DeviceOf(from, bytes).has_value()) return kErrorInvalidValue;
+      HostStream* const found = driver.Find(stream);
+      if (found == nullptr) return kErrorInvalidHandle;
+      found->CopyFromPeer(Address(to), Address(from), bytes);
       return kSuccess;
     });
   };

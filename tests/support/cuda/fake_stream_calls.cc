@@ -20,9 +20,10 @@ using worker::cuda::kSuccess;
 void FakeStreamCalls::AddTo(DriverFunctions* functions) {
   functions->StreamCreate = [](CUstream* stream, unsigned int) -> CUresult {
     return Call("cuStreamCreate", [&](FakeDriver& driver) {
-      std::unique_ptr<worker::Stream> made = *driver.work_.CreateStream({});
+      const int device = driver.CurrentDevice();
+      std::unique_ptr<worker::Stream> made = *driver.WorkOf(device)->CreateStream({});
       *stream = reinterpret_cast<CUstream>(made.get());
-      driver.streams_[*stream] = std::move(made);
+      driver.streams_[*stream] = {std::move(made), device};
       return kSuccess;
     });
   };
@@ -55,7 +56,7 @@ void FakeStreamCalls::AddTo(DriverFunctions* functions) {
     return Call("cuEventCreate", [&](FakeDriver& driver) {
       std::unique_ptr<worker::Event> made = *driver.work_.CreateEvent();
       *event = reinterpret_cast<CUevent>(made.get());
-      driver.events_[*event] = std::move(made);
+      driver.events_[*event] = {std::move(made), driver.CurrentDevice()};
       return kSuccess;
     });
   };
@@ -70,6 +71,7 @@ void FakeStreamCalls::AddTo(DriverFunctions* functions) {
       HostStream* const found = driver.Find(stream);
       worker::Event* const point = driver.Find(event);
       if (found == nullptr || point == nullptr) return kErrorInvalidHandle;
+      if (driver.events_[event].device != driver.CurrentDevice()) return kErrorInvalidHandle;
       found->Record(point);
       return kSuccess;
     });

@@ -11,21 +11,18 @@
 namespace lockstep::worker {
 
 absl::StatusOr<std::unique_ptr<Pipeline>> DevicePrefetcher::Create(std::unique_ptr<Pipeline> host,
-                                                                   Device* device, int64_t ahead) {
-  device->MakeCurrent();
-  LOCKSTEP_ASSIGN_OR_RETURN(auto copied, device->CreateEvent());
-  LOCKSTEP_ASSIGN_OR_RETURN(auto stream, device->CreateStream({}));
+                                                                   const TowerDevices& devices,
+                                                                   int64_t ahead) {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<DeviceQueue> queues, DeviceQueue::CreateFor(devices));
   return std::unique_ptr<Pipeline>(
-      new DevicePrefetcher(std::move(host), device, std::move(copied), std::move(stream), ahead));
+      new DevicePrefetcher(std::move(host), devices, std::move(queues), ahead));
 }
 
-DevicePrefetcher::DevicePrefetcher(std::unique_ptr<Pipeline> host, Device* device,
-                                   std::unique_ptr<Event> copied, std::unique_ptr<Stream> stream,
-                                   int64_t ahead)
+DevicePrefetcher::DevicePrefetcher(std::unique_ptr<Pipeline> host, const TowerDevices& devices,
+                                   std::vector<DeviceQueue> queues, int64_t ahead)
     : host_(std::move(host)),
-      device_(device),
-      copied_(std::move(copied)),
-      stream_(std::move(stream)),
+      devices_(devices),
+      queues_(std::move(queues)),
       prefetcher_(
           ahead, host_->last_step(), [] { return std::vector<Batch>(); },
           [this](int64_t step, std::vector<Batch>* batches) {
@@ -51,43 +48,44 @@ absl::StatusOr<const std::vector<Batch>*> DevicePrefetcher::BatchesFor(GlobalSte
 
 absl::Status DevicePrefetcher::Load(int64_t step, std::vector<Batch>* batches) {
   LOCKSTEP_RETURN_IF_ERROR(status());
-  device_->MakeCurrent();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* const from,
                             host_->BatchesFor(GlobalStep(step)));
   LOCKSTEP_ASSIGN_OR_RETURN(StepMemory* const memory, MemoryFor(batches, *from));
   batches->resize(from->size());
-  memory->used = 0;
   for (size_t tower = 0; tower < from->size(); ++tower) {
-    LoadBatch((*from)[tower], memory, &(*batches)[tower]);
+    LoadBatch((*from)[tower], &memory->by_tower[tower], &(*batches)[tower]);
   }
-  stream_->Record(copied_.get());
-  return copied_->Wait();
+  absl::Status status;
+  for (const DeviceQueue& queue : queues_) status.Update(queue.Finish());
+  return status;
 }
 
 absl::StatusOr<DevicePrefetcher::StepMemory*> DevicePrefetcher::MemoryFor(
     const std::vector<Batch>* batches, const std::vector<Batch>& from) {
-  const auto found = std::ranges::find_if(
-      memory_, [batches](const auto& memory) { return memory->batches == batches; });
-  if (found != memory_.end()) return found->get();
-  // All batches of a pipeline are of one size.
-  size_t bytes = 0;
+  const auto found = std::ranges::find(memory_, batches, &StepMemory::batches);
+  if (found != memory_.end()) return &*found;
+  StepMemory memory{.batches = batches};
   for (const Batch& batch : from) {
     LOCKSTEP_CHECK(!batch.loaded.has_value());
-    bytes +=
+    size_t bytes =
         Tensor::RoomFor(batch.features.num_bytes()) + Tensor::RoomFor(batch.labels.num_bytes());
     for (const Tensor& state : batch.states) bytes += Tensor::RoomFor(state.num_bytes());
+    // All batches of a pipeline are of one size.
+    const size_t tower = memory.by_tower.size();
+    BatchMemory& of_batch = memory.by_tower.emplace_back();
+    of_batch.stream = queues_[devices_.index_of(tower)].stream();
+    Device* const device = devices_.of(tower);
+    LOCKSTEP_ASSIGN_OR_RETURN(of_batch.host, device->AllocatePinned(bytes));
+    LOCKSTEP_ASSIGN_OR_RETURN(of_batch.device, device->Allocate(bytes));
   }
-  auto memory = std::make_unique<StepMemory>();
-  memory->batches = batches;
-  LOCKSTEP_ASSIGN_OR_RETURN(memory->host, device_->AllocatePinned(bytes));
-  LOCKSTEP_ASSIGN_OR_RETURN(memory->device, device_->Allocate(bytes));
-  return memory_.emplace_back(std::move(memory)).get();
+  return &memory_.emplace_back(std::move(memory));
 }
 
-void DevicePrefetcher::LoadBatch(const Batch& from, StepMemory* memory, Batch* to) {
+void DevicePrefetcher::LoadBatch(const Batch& from, BatchMemory* memory, Batch* to) {
   if (!to->loaded.has_value()) to->loaded.emplace();
   LoadedRows& rows = *to->loaded;
   TensorView on_host;
+  memory->used = 0;
   rows.features = CopyToDevice(from.features, memory, &rows.host_features);
   rows.labels = CopyToDevice(from.labels, memory, &on_host);
   rows.state_inputs.resize(from.states.size());
@@ -98,7 +96,7 @@ void DevicePrefetcher::LoadBatch(const Batch& from, StepMemory* memory, Batch* t
   rows.examples = to->examples;
 }
 
-TensorView DevicePrefetcher::CopyToDevice(const Tensor& from, StepMemory* memory,
+TensorView DevicePrefetcher::CopyToDevice(const Tensor& from, BatchMemory* memory,
                                           TensorView* on_host) {
   const size_t bytes = from.num_bytes();
   std::byte* const pinned = memory->host.get() + memory->used;
@@ -107,7 +105,7 @@ TensorView DevicePrefetcher::CopyToDevice(const Tensor& from, StepMemory* memory
   *on_host = {from.dtype(), from.shape(), pinned};
   if (bytes > 0) {
     std::memcpy(pinned, from.data(), bytes);
-    stream_->CopyToDevice(there, pinned, bytes);
+    memory->stream->CopyToDevice(there, pinned, bytes);
   }
   return {from.dtype(), from.shape(), there};
 }

@@ -1,4 +1,4 @@
-// Prefetch to the device: the batches of another pipeline, in memory of the towers' device before
+// Prefetch to the device: the batches of another pipeline, in memory of the towers' devices before
 // their step.
 #pragma once
 
@@ -14,19 +14,21 @@
 #include "worker/data/pipeline.h"
 #include "worker/data/prefetcher.h"
 #include "worker/device/device.h"
+#include "worker/device/device_queue.h"
+#include "worker/device/tower_devices.h"
 
 namespace lockstep::worker {
 
-// Copies on a thread and a stream of its own, while the towers compute. Use as a Pipeline.
+// Copies on a thread and streams of its own, while the towers compute. Use as a Pipeline.
 class DevicePrefetcher final : public Pipeline {
  public:
   static constexpr int64_t kBatchesAhead = 1;  // per tower
 
   // Reads `host`, of which nobody else reads from now on. Has the batches of `ahead` >= 1 steps
-  // beside those in use in memory of `device`, which outlives the pipeline. On a host device they
-  // are there already: it needs no DevicePrefetcher.
+  // beside those in use in memory of their towers' devices, which outlive the pipeline. On a host
+  // device they are there already: it needs no DevicePrefetcher.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Create(std::unique_ptr<Pipeline> host,
-                                                          Device* device,
+                                                          const TowerDevices& devices,
                                                           int64_t ahead = kBatchesAhead);
 
   // Batches of loaded rows. After an error of `host` or the device it returns that.
@@ -36,34 +38,37 @@ class DevicePrefetcher final : public Pipeline {
   int64_t last_step() const override { return host_->last_step(); }
 
  private:
+  struct BatchMemory {
+    Stream* stream = nullptr;
+    DeviceBuffer host;  // pinned
+    DeviceBuffer device;
+    size_t used = 0;  // of both, by the tensors so far
+  };
   // The memory of the batches of one step.
   struct StepMemory {
     const std::vector<Batch>* batches = nullptr;
-    DeviceBuffer host;  // pinned
-    DeviceBuffer device;
-    size_t used = 0;  // of both, by the batches so far
+    std::vector<BatchMemory> by_tower;
   };
 
-  DevicePrefetcher(std::unique_ptr<Pipeline> host, Device* device, std::unique_ptr<Event> copied,
-                   std::unique_ptr<Stream> stream, int64_t ahead);
+  DevicePrefetcher(std::unique_ptr<Pipeline> host, const TowerDevices& devices,
+                   std::vector<DeviceQueue> queues, int64_t ahead);
 
   // Of the prefetcher's thread.
   absl::Status Load(int64_t step, std::vector<Batch>* batches);
   absl::StatusOr<StepMemory*> MemoryFor(const std::vector<Batch>* batches,
                                         const std::vector<Batch>& from);
-  void LoadBatch(const Batch& from, StepMemory* memory, Batch* to);
+  static void LoadBatch(const Batch& from, BatchMemory* memory, Batch* to);
   // Enqueues the copy of a tensor. Returns where it will be; `on_host` has it already.
-  TensorView CopyToDevice(const Tensor& from, StepMemory* memory, TensorView* on_host);
+  static TensorView CopyToDevice(const Tensor& from, BatchMemory* memory, TensorView* on_host);
   absl::Status status() const;
 
   const std::unique_ptr<Pipeline> host_;
-  Device* const device_;
-  std::vector<std::unique_ptr<StepMemory>> memory_;
+  const TowerDevices devices_;
+  std::vector<StepMemory> memory_;
   mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // the first error
-  const std::unique_ptr<Event> copied_;
-  const std::unique_ptr<Stream> stream_;
-  Prefetcher prefetcher_;  // last: its thread uses all above
+  const std::vector<DeviceQueue> queues_;        // by device
+  Prefetcher prefetcher_;                        // last: its thread uses all above
 };
 
 }  // namespace lockstep::worker

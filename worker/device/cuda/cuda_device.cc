@@ -61,6 +61,18 @@ void CudaDevice::WaitForAll() const {
   driver()->CtxSynchronize();
 }
 
+absl::Status CudaDevice::EnablePeerAccess(const CudaDevice& peer) {
+  if (peer.context_ == context_) return absl::OkStatus();
+  int can_access = 0;
+  LOCKSTEP_RETURN_IF_ERROR(driver_->ToStatus(
+      driver()->DeviceCanAccessPeer(&can_access, handle_, peer.handle_), "cuDeviceCanAccessPeer"));
+  if (can_access == 0) return absl::UnavailableError("no direct link");
+  MakeCurrent();
+  const CUresult result = driver()->CtxEnablePeerAccess(peer.context_, /*flags=*/0);
+  if (result == kErrorPeerAccessAlreadyEnabled) return absl::OkStatus();
+  return driver_->ToStatus(result, "cuCtxEnablePeerAccess");
+}
+
 absl::StatusOr<DeviceBuffer> CudaDevice::Allocate(size_t bytes) {
   MakeCurrent();
   CUdeviceptr memory = 0;

@@ -28,6 +28,11 @@ class CudaDevice : public Device {
   // event may never be reached there.
   void WaitForAll() const;
 
+  // Lets this GPU copy from the memory of `peer` without the host in between. Errors, which leave
+  // the device as it is: the two have no such link, or the driver refuses. Copies go through the
+  // host then.
+  absl::Status EnablePeerAccess(const CudaDevice& peer);
+
   std::string name() const override { return name_; }
   bool is_host() const override { return false; }
   void MakeCurrent() const override;

@@ -57,6 +57,16 @@ void CudaStream::CopyToHost(void* to, const void* from, size_t bytes) {
   }
 }
 
+void CudaStream::CopyFromPeer(void* to, const void* from, size_t bytes) {
+  if (bytes == 0 || !Begin()) return;
+  // Addresses are of one space over all GPUs: they tell the driver whose memory it is.
+  const CUresult result = device_->driver()->MemcpyAsync(
+      reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, stream_);
+  if (result != kSuccess) {
+    device_->Fail(result, absl::StrCat("cuMemcpyAsync of ", bytes, " bytes from another GPU"));
+  }
+}
+
 void CudaStream::CopyOnDevice(void* to, const void* from, size_t bytes) {
   if (bytes == 0 || !Begin()) return;
   const CUresult result = device_->driver()->MemcpyDtoDAsync(

@@ -38,6 +38,7 @@ class CudaStream : public Stream {
 
   void CopyToDevice(void* to, const void* from, size_t bytes) override;
   void CopyToHost(void* to, const void* from, size_t bytes) override;
+  void CopyFromPeer(void* to, const void* from, size_t bytes) override;
   // Both of this device; they do not overlap.
   void CopyOnDevice(void* to, const void* from, size_t bytes);
   // Runs `blocks` > 0 blocks of `threads` threads. `arguments`: the address of each of the kernel's

@@ -28,6 +28,7 @@ inline constexpr CUresult kErrorStubLibrary = 34;
 inline constexpr CUresult kErrorNoDevice = 100;
 inline constexpr CUresult kErrorNoBinaryForGpu = 209;
 inline constexpr CUresult kErrorUnsupportedPtxVersion = 222;
+inline constexpr CUresult kErrorPeerAccessAlreadyEnabled = 704;
 inline constexpr CUresult kErrorSystemDriverMismatch = 803;
 
 inline constexpr int kAttributeComputeCapabilityMajor = 75;
@@ -79,6 +80,11 @@ inline constexpr unsigned int kMemHostReadOnly = 8;  // of a mapping that cannot
   FUNCTION(EventSynchronize, cuEventSynchronize, (CUevent event))                                  \
   FUNCTION(MemcpyDtoDAsync, cuMemcpyDtoDAsync_v2,                                                  \
            (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                      \
+  FUNCTION(MemcpyAsync, cuMemcpyAsync,                                                             \
+           (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                      \
+  FUNCTION(DeviceCanAccessPeer, cuDeviceCanAccessPeer,                                             \
+           (int* can_access, CUdevice device, CUdevice peer))                                      \
+  FUNCTION(CtxEnablePeerAccess, cuCtxEnablePeerAccess, (CUcontext peer, unsigned int flags))       \
   FUNCTION(ModuleLoadData, cuModuleLoadData, (CUmodule * module, const void* image))               \
   FUNCTION(ModuleUnload, cuModuleUnload, (CUmodule module))                                        \
   FUNCTION(ModuleGetFunction, cuModuleGetFunction,                                                 \

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
 #include "common/base/exit_code.h"
 #include "tests/support/cuda/fake_gpu.h"
@@ -18,21 +19,26 @@ absl::Status NoDriver() {
   return absl::FailedPreconditionError("no CUDA driver. Remedy: install one");
 }
 
-TEST_CASE("--device is the CPU, a GPU by number, or whatever there is") {
+TEST_CASE("--device is the CPU, GPUs by number, or whatever there is") {
   CHECK(ParseDeviceChoice("cpu")->kind == Kind::kCpu);
   CHECK(ParseDeviceChoice("auto")->kind == Kind::kAuto);
   CHECK(ParseDeviceChoice("cuda")->kind == Kind::kCuda);
-  CHECK(ParseDeviceChoice("cuda")->ordinal == 0);
-  CHECK(ParseDeviceChoice("cuda:12")->ordinal == 12);
-  for (const char* const wrong : {"", "gpu", "cuda:", "cuda:-1", "cuda:x", "CPU"}) {
+  CHECK(ParseDeviceChoice("cuda")->ordinals.empty());
+  CHECK(ParseDeviceChoice("cuda:12")->ordinals == std::vector{12});
+  CHECK(ParseDeviceChoice("cuda:3,cuda:0")->ordinals == std::vector{3, 0});
+  for (const char* const wrong :
+       {"", "gpu", "cuda:", "cuda:-1", "cuda:x", "CPU", "cuda:0,", "cuda:0,cpu", "cuda,cuda:1"}) {
     INFO(wrong);
     const absl::Status refused = ParseDeviceChoice(wrong).status();
     CHECK(ExitCodeFor(refused) == ExitCode::kUsage);
     CHECK(std::string(refused.message()) ==
-          std::string("--device: expected cpu, auto, cuda or cuda:N, got \"") + wrong + "\"");
+          std::string("--device: expected cpu, auto, cuda, or GPUs such as cuda:0,cuda:1, got \"") +
+              wrong + "\"");
   }
-  CHECK_THAT(std::string(ParseDeviceChoice("cuda:0,cuda:1").status().message()),
-             Catch::EndsWith("Remedy: a worker for each GPU"));
+  const absl::Status twice = ParseDeviceChoice("cuda:1,cuda:0,cuda:1").status();
+  CHECK(ExitCodeFor(twice) == ExitCode::kUsage);
+  CHECK(twice.message() ==
+        "--device: cuda:1 comes twice in \"cuda:1,cuda:0,cuda:1\". Remedy: name each GPU once");
 }
 
 TEST_CASE("without a driver auto takes the CPU and says why, and cuda is refused with the remedy") {
@@ -57,7 +63,7 @@ TEST_CASE("the CPU is taken where it is asked for, GPU or not") {
 
 TEST_CASE("a GPU is opened once, for all that computes on it") {
   const auto gpu = test::MakeFakeGpu(1);
-  for (const DeviceChoice choice : {DeviceChoice{.kind = Kind::kAuto}, {.kind = Kind::kCuda}}) {
+  for (const DeviceChoice& choice : {DeviceChoice{.kind = Kind::kAuto}, {.kind = Kind::kCuda}}) {
     const Backend chosen = *Backend::Open(choice, &gpu->driver());
     CHECK(chosen.name() == "cuda:0");
     CHECK_THAT(chosen.description(), Catch::StartsWith("cuda:0 (") && Catch::Contains("GiB"));
@@ -69,10 +75,42 @@ TEST_CASE("a GPU is opened once, for all that computes on it") {
   }
 }
 
+TEST_CASE("all GPUs are opened, or those that are named in their order") {
+  const auto last = test::MakeFakeGpu(1, /*ordinal=*/2);
+  const Backend all = *Backend::Open({.kind = Kind::kCuda}, &last->driver());
+  CHECK(all.name() == "cuda:0,cuda:1,cuda:2");
+  CHECK_THAT(all.description(), Catch::Contains("), cuda:1 ("));
+  CHECK(all.MakeDevices(1, 5).size() == 3);
+  const auto two = all.MakeDevices(1, 2);
+  REQUIRE(two.size() == 2);
+  CHECK(two[0]->name() == "cuda:0");
+  CHECK(two[1]->name() == "cuda:1");
+
+  const Backend named = *Backend::Open({.kind = Kind::kCuda, .ordinals = {2, 0}}, &last->driver());
+  CHECK(named.name() == "cuda:2,cuda:0");
+  CHECK(named.MakeDevice(1)->name() == "cuda:2");
+  CHECK(Backend().MakeDevices(1, 2).size() == 1);
+}
+
+TEST_CASE("auto leaves out a GPU that cannot be used and says why; cuda is refused") {
+  const auto gpu = test::MakeFakeGpu(1, /*ordinal=*/1);
+  test::FakeDriver& fake = test::FakeDriver::Current();
+  const auto open = [&](Kind kind) {
+    fake.FailCall(0, test::kErrorLaunchFailed);  // opens the first GPU
+    return Backend::Open({.kind = kind}, &gpu->driver());
+  };
+  const Backend other = *open(Kind::kAuto);
+  CHECK(other.name() == "cuda:1");
+  CHECK(other.is_automatic());
+  CHECK_THAT(other.problem(), Catch::StartsWith("cuda:0: cuDeviceGet: "));
+  CHECK_THAT(std::string(open(Kind::kCuda).status().message()),
+             Catch::StartsWith("cuda:0: cuDeviceGet: ") && Catch::EndsWith("or --device=cpu"));
+}
+
 TEST_CASE("a GPU that is not there is refused with the number of those that are") {
   const auto gpu = test::MakeFakeGpu(1);
   const absl::Status refused =
-      Backend::Open({.kind = Kind::kCuda, .ordinal = 7}, &gpu->driver()).status();
+      Backend::Open({.kind = Kind::kCuda, .ordinals = {7}}, &gpu->driver()).status();
   CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
   CHECK_THAT(std::string(refused.message()),
              Catch::StartsWith("--device=cuda:7: this process sees ") &&

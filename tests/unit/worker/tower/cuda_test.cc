@@ -1,5 +1,6 @@
 // Training on a GPU, over a driver and libraries that the host imitates.
 #include <catch2/catch.hpp>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "tests/support/cuda/fake_cublas_lt.h"
 #include "tests/support/cuda/fake_cudnn.h"
 #include "tests/support/cuda/fake_gpu.h"
+#include "tests/support/test_device.h"
 #include "tests/unit/worker/tower/group_training.h"
 #include "worker/ops/cuda/ops.h"
 
@@ -18,6 +20,24 @@ using cuda::CudaDevice;
 using test::FakeDriver;
 
 constexpr uint64_t kSeeds = 150;  // for each model
+
+struct Layout {
+  int towers = 1;
+  int devices = 1;
+};
+constexpr Layout kLayouts[] = {{1, 1}, {2, 1}, {2, 2}};
+
+class FakeGpus {
+ public:
+  explicit FakeGpus(int count) {
+    for (int i = 0; i < count; ++i) gpus_.push_back(test::MakeFakeGpu(/*seed=*/1, i));
+  }
+  TowerDevices towers() const { return test::TowersOn(gpus_); }
+
+ private:
+  std::vector<std::shared_ptr<Device>> gpus_;
+};
+
 // Of cuBLASLt and cuDNN.
 int64_t LiveObjects() {
   return test::LiveCublasLtObjects() + static_cast<int64_t>(test::FakeCudnn::Current().live());
@@ -26,18 +46,19 @@ int64_t LiveObjects() {
 TEST_CASE("a GPU trains to the same bits in any order of its work") {
   for (size_t model = 0; model < Models().size(); ++model) {
     const ModelGraph graph = GraphOf(Models()[model]);
-    for (const int towers : {1, 2}) {
-      const auto device = test::MakeFakeGpu(1);
-      const auto group = *MakeGroup(graph, device.get(), cuda::Ops(), OptionsOf(towers, model));
+    for (const auto [towers, devices] : kLayouts) {
+      const FakeGpus gpus(devices);
+      const auto group = *MakeGroup(graph, gpus.towers(), cuda::Ops(), OptionsOf(towers, model));
       std::vector<std::vector<Tensor>> wanted;
       for (int variant = 0; variant < kVariants; ++variant) {
         wanted.push_back(*Train(group.get(), graph, towers, variant));
       }
-      for (uint64_t seed = 1; seed <= kSeeds / 2; ++seed) {
+      for (uint64_t seed = 1; seed <= kSeeds / std::size(kLayouts); ++seed) {
         FakeDriver::Current().work()->Reseed(seed);
         const int variant = static_cast<int>(seed % kVariants);
         if (!AreSame(*Train(group.get(), graph, towers, variant), wanted[variant])) {
-          FAIL("model " << model << ", towers " << towers << ", seed " << seed);
+          FAIL("model " << model << ", towers " << towers << ", devices " << devices << ", seed "
+                        << seed);
         }
       }
     }
@@ -49,10 +70,12 @@ TEST_CASE("each wait that a step on a GPU leaves out shows") {
   constexpr size_t kKind = 2;  // not a global norm, whose op waits for all events
   for (size_t model = 0; model < Models().size(); ++model) {
     const ModelGraph graph = GraphOf(Models()[model]);
-    for (const int towers : {1, 2}) {
-      const auto device = test::MakeFakeGpu(1);
+    for (const auto [towers, devices] : kLayouts) {
+      // What a second device adds is the same for every model.
+      if (devices > 1 && model % 4 != 0) continue;
+      const FakeGpus gpus(devices);
       test::DeferredDevice* const work = FakeDriver::Current().work();
-      const auto group = *MakeGroup(graph, device.get(), cuda::Ops(), OptionsOf(towers, kKind));
+      const auto group = *MakeGroup(graph, gpus.towers(), cuda::Ops(), OptionsOf(towers, kKind));
       std::vector<std::vector<Tensor>> wanted;
       for (int variant = 0; variant < kVariants; ++variant) {
         wanted.push_back(*Train(group.get(), graph, towers, variant));
@@ -62,7 +85,7 @@ TEST_CASE("each wait that a step on a GPU leaves out shows") {
       const int64_t waits = work->waits() - before;
       CHECK(waits > 0);
       for (int64_t index = 0; index < waits; ++index) {
-        CAPTURE(model, towers, index);
+        CAPTURE(model, towers, devices, index);
         bool is_detected = false;
         for (uint64_t seed = 1; seed <= kMostTries && !is_detected; ++seed) {
           const int variant = static_cast<int>(seed % kVariants);
@@ -101,6 +124,36 @@ TEST_CASE("a call of the driver that fails in a step ends it with an error that 
     CHECK(device->status() == failed);
     CHECK(fake.live() == 1);  // the context
     CHECK(LiveObjects() == objects);
+  }
+}
+
+TEST_CASE(
+    "a call that fails on one of two GPUs ends the step, and no wrong gradient is announced") {
+  const ModelGraph graph = GraphOf(kDense);
+  constexpr int kTowers = 2;
+  std::vector<Tensor> wanted;
+  int64_t calls = 1;
+  for (int64_t n = 0; n < calls; ++n) {
+    INFO("call " << n);
+    const FakeGpus gpus(kTowers);
+    FakeDriver& fake = FakeDriver::Current();
+    const auto group = *MakeGroup(graph, gpus.towers(), cuda::Ops(), OptionsOf(kTowers, 0));
+    if (n == 0) {
+      const int64_t before = fake.calls();
+      wanted = *Train(group.get(), graph, kTowers, 0);
+      calls = fake.calls() - before;
+      REQUIRE(calls > 100);
+    }
+    fake.FailCall(n, test::kErrorLaunchFailed);
+    int wrong = 0;
+    const absl::Status failed =
+        Train(group.get(), graph, kTowers, 0, [&](int variable, const Tensor& gradient) {
+          wrong += !SameBits(gradient, wanted[static_cast<size_t>(variable)]);
+        }).status();
+    CHECK(wrong == 0);
+    REQUIRE(absl::IsInternal(failed));
+    CHECK_THAT(std::string(failed.message()), Catch::Contains(": " + fake.failed_call()));
+    CHECK(Train(group.get(), graph, kTowers, 1).status() == failed);
   }
 }
 

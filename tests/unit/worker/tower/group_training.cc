@@ -76,21 +76,27 @@ ReducerOptions OptionsOf(int towers, size_t kind) {
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<TowerGroup>> MakeGroup(const ModelGraph& graph, Device* device,
+absl::StatusOr<std::unique_ptr<TowerGroup>> MakeGroup(const ModelGraph& graph,
+                                                      const TowerDevices& devices,
                                                       const OpTable& ops,
                                                       const ReducerOptions& reducer) {
-  return TowerGroup::Create(graph, device, ops, {.batch_per_tower = kBatch, .reducer = reducer});
+  return TowerGroup::Create(graph, devices, ops, {.batch_per_tower = kBatch, .reducer = reducer});
 }
 
-absl::StatusOr<std::vector<Tensor>> Train(TowerGroup* group, const ModelGraph& graph, int towers,
-                                          int variant) {
+absl::StatusOr<std::vector<Tensor>> Train(
+    TowerGroup* group, const ModelGraph& graph, int towers, int variant,
+    const std::function<void(int variable, const Tensor& gradient)>& announced) {
   std::vector<Batch> batches;
   for (int t = 0; t < towers; ++t) {
     batches.push_back(BatchOf(graph, kBatch, (variant * towers + t) * kBatch));
   }
   Operands operands(graph);
-  const absl::StatusOr<float> loss = group->Train(
-      batches, {operands.variable_views}, operands.gradient_views, 7, [](std::span<const int>) {});
+  const auto ready = [&](std::span<const int> variables) {
+    if (announced == nullptr) return;
+    for (const int variable : variables) announced(variable, operands.gradients[variable]);
+  };
+  const absl::StatusOr<float> loss =
+      group->Train(batches, {operands.variable_views}, operands.gradient_views, 7, ready);
   if (!loss.ok()) return loss.status();
   return std::move(operands.gradients);
 }

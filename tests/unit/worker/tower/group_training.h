@@ -1,6 +1,7 @@
 // Steps of a TowerGroup on small models with every kind of op, on any device.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -20,13 +21,15 @@ const std::vector<const char*>& Models();
 // Reductions and clippings of every kind, in turn.
 ReducerOptions OptionsOf(int towers, size_t kind);
 
-absl::StatusOr<std::unique_ptr<TowerGroup>> MakeGroup(const ModelGraph& graph, Device* device,
+absl::StatusOr<std::unique_ptr<TowerGroup>> MakeGroup(const ModelGraph& graph,
+                                                      const TowerDevices& devices,
                                                       const OpTable& ops,
                                                       const ReducerOptions& reducer = {});
 
-// The gradients of one step.
-absl::StatusOr<std::vector<Tensor>> Train(TowerGroup* group, const ModelGraph& graph, int towers,
-                                          int variant);
+// The gradients of one step; `announced` gets each when it is final.
+absl::StatusOr<std::vector<Tensor>> Train(
+    TowerGroup* group, const ModelGraph& graph, int towers, int variant,
+    const std::function<void(int variable, const Tensor& gradient)>& announced = nullptr);
 
 // All tensors, equal to the last bit.
 bool AreSame(const std::vector<Tensor>& a, const std::vector<Tensor>& b);

@@ -1,6 +1,7 @@
 #include "worker/tower/replicated_towers.h"
 
 #include <catch2/catch.hpp>
+#include <utility>
 #include <vector>
 
 #include "tests/support/test_device.h"
@@ -17,11 +18,11 @@ TEST_CASE("replicated towers each compute what a tower alone does with the same 
   for (const char* const model : {kResidual, kSequences, kWideAndDeep}) {
     const ModelGraph graph = GraphOf(model);
     TestGroup alone(graph, {.batch_per_tower = kBatch});
-    for (const int towers : {1, 3}) {
-      INFO(model << ", towers " << towers);
-      const auto device = test::MakeTestDevice(1);
+    for (const auto& [towers, count] : {std::pair(1, 1), {3, 1}, {3, 2}}) {
+      INFO(model << ", towers " << towers << ", devices " << count);
+      const auto devices = test::MakeTestDevices(count);
       const auto replicated =
-          *ReplicatedTowers::Create(graph, device.get(), test::OpsOfTestDevice(),
+          *ReplicatedTowers::Create(graph, test::TowersOn(devices), test::OpsOfTestDevice(),
                                     {.towers = towers, .batch_per_tower = kBatch});
       std::vector<Batch> batches;
       std::vector<Operands> operands;

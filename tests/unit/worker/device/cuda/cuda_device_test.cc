@@ -38,12 +38,60 @@ TEST_CASE("memory that a GPU does not have is an error with both sizes, and no l
         WithExitCode(
             absl::ResourceExhaustedError(
                 "cuda:0: no memory for 601 bytes of activations and gradients, 600 of its 1000 "
-                "bytes are free. Remedy: a smaller batch per tower, or fewer towers on this GPU"),
+                "bytes are free. Remedy: "
+                "a smaller batch per tower, or fewer towers on this GPU"),
             ExitCode::kBadConfiguration));
   CHECK(device->status().ok());
   held.reset();
   CHECK(device->Allocate(1000).ok());
   CHECK(device->Allocate(0).ok());
+}
+
+TEST_CASE("a GPU reads another one's memory directly where there is a link") {
+  FakeDriver fake(1);
+  fake.SetDeviceCount(2);
+  const auto driver = MadeDriver();
+  const auto first = *CudaDevice::Create(driver.get(), 0);
+  const auto second = *CudaDevice::Create(driver.get(), 1);
+  CHECK(first->EnablePeerAccess(*first).ok());
+  CHECK(first->EnablePeerAccess(*second).ok());
+  fake.FailCall(2, kErrorPeerAccessAlreadyEnabled);  // cuCtxEnablePeerAccess
+  CHECK(first->EnablePeerAccess(*second).ok());
+  fake.FailCall(2, test::kErrorLaunchFailed);
+  CHECK_THAT(std::string(first->EnablePeerAccess(*second).message()),
+             Catch::StartsWith("cuCtxEnablePeerAccess: CUDA_ERROR"));
+  fake.CutLinks();
+  CHECK(first->EnablePeerAccess(*second).message() == "no direct link");
+  CHECK(first->status().ok());
+}
+
+TEST_CASE("a GPU copies another one's memory once it is written, and none takes another's work") {
+  FakeDriver fake(1);
+  fake.SetDeviceCount(2);
+  const auto driver = MadeDriver();
+  const auto first = *CudaDevice::Create(driver.get(), 0);
+  const auto second = *CudaDevice::Create(driver.get(), 1);
+  const auto here = *first->Allocate(8);
+  const auto there = *second->Allocate(8);
+  const auto pinned = *second->AllocatePinned(16);
+  std::memcpy(pinned.get(), "gradient", 8);
+  const auto stream = *first->CreateStream({});
+  const auto other_stream = *second->CreateStream({});
+  const auto written = *second->CreateEvent();
+  const auto copied = *first->CreateEvent();
+  other_stream->CopyToDevice(there.get(), pinned.get(), 8);
+  other_stream->Record(written.get());
+  stream->WaitFor(written.get());
+  stream->CopyFromPeer(here.get(), there.get(), 8);
+  stream->CopyToHost(pinned.get() + 8, here.get(), 8);
+  stream->Record(copied.get());
+  REQUIRE(copied->Wait().ok());
+  CHECK(std::memcmp(pinned.get(), pinned.get() + 8, 8) == 0);
+
+  stream->CopyFromPeer(there.get(), here.get(), 8);
+  CHECK_THAT(std::string(first->status().message()),
+             Catch::StartsWith("cuda:0: cuMemcpyAsync of 8 bytes from another GPU: CUDA_ERROR"));
+  CHECK(second->status().ok());
 }
 
 TEST_CASE("host memory that cannot be pinned or registered leaves the GPU as it is") {

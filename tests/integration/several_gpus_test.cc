@@ -1,0 +1,75 @@
+// Workers that use several GPUs, which are imitated.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/integration/cluster.h"
+#include "tests/integration/training_run.h"
+#include "tests/support/process.h"
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr absl::Duration kWhole = absl::Seconds(60);
+
+TEST_CASE("each strategy trains towers on two GPUs as on a CPU") {
+  for (const std::string strategy :
+       {"towers: 3", "towers: 2 strategy { parameter_server { ps_device: GPU } }",
+        "towers: 2 strategy { replicated {} }",
+        "towers: 2 local_sync { max_per_device_batch_size: 5 load: 60 passes: 2 }"}) {
+    INFO(strategy);
+    JobText job{.max_steps = 20, .model = kPlainModel, .more = strategy};
+    if (job.more.find("local_sync") != std::string::npos) job.global_batch = 0;
+    const std::vector<double> wanted = LossesOf(1, 2, job);
+    Cluster cluster(1, 2);
+    cluster.ImitateGpus(2);
+    cluster.UseGpu(1);
+    cluster.StartAll(job, {"--record_losses"});
+    CHECK(LargestRelativeDifference(wanted, Losses(Finish(cluster))) < 1e-4);
+    CHECK_THAT(cluster.worker(1).Output(),
+               Contains("computes on cuda:0 (") && Contains("), cuda:1 ("));
+  }
+}
+
+TEST_CASE("an asynchronous job trains each tower on a GPU of its own") {
+  Cluster cluster(1, 1);
+  cluster.ImitateGpus(2);
+  cluster.UseGpu(0);
+  cluster.StartAll({.max_steps = 60, .sync = "asynchronous {}", .more = "towers: 2"});
+  CHECK(Finish(cluster)["steps"] == 60);
+}
+
+TEST_CASE("of more GPUs than a worker has towers it uses the first, and says so") {
+  Cluster cluster(1, 1);
+  cluster.ImitateGpus(3);
+  cluster.UseGpu(0);
+  cluster.StartAll({.max_steps = 10, .model = kPlainModel, .more = "towers: 2"});
+  CHECK(Finish(cluster)["steps"] == 10);
+  CHECK_THAT(
+      cluster.worker(0).Output(),
+      Contains("uses cuda:0,cuda:1 of cuda:0,cuda:1,cuda:2: the job has 2 towers per worker"));
+}
+
+TEST_CASE("one GPU of several that fails ends its worker, and not the job that has a backup") {
+  constexpr int64_t kFailingCall = 3000;  // some steps after the start
+  Cluster cluster(1, 2);
+  cluster.SlowDown(absl::Milliseconds(5));
+  cluster.ImitateGpus(2);
+  cluster.UseGpu(1, kFailingCall);
+  cluster.StartAll({.max_steps = 200,
+                    .sync = "replicas_to_aggregate: 1 quorum_policy: SHRINK",
+                    .model = kPlainModel,
+                    .more = "towers: 2"},
+                   {"--lease=2"});
+  const auto failed = cluster.worker(1).Wait(kWhole);
+  const auto code = cluster.chief().Wait(kWhole);
+  INFO(cluster.Logs());
+  CHECK(failed == 158);
+  CHECK(code == 0);
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,35 @@
+// On which device each tower of a worker is.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "worker/device/device.h"
+
+namespace lockstep::worker {
+
+// Immutable. The devices outlive it: one, or several that are of one kind and not the host. Towers
+// are on them in turn.
+class TowerDevices {
+ public:
+  TowerDevices(Device* device) : devices_({device}) {}  // NOLINT: implicit
+  explicit TowerDevices(std::vector<Device*> devices) : devices_(std::move(devices)) {
+    LOCKSTEP_CHECK(!devices_.empty());
+    LOCKSTEP_CHECK(devices_.size() == 1 || !is_host());
+  }
+
+  size_t size() const { return devices_.size(); }
+  size_t index_of(size_t tower) const { return tower % devices_.size(); }
+  Device* of(size_t tower) const { return devices_[index_of(tower)]; }
+  // Where what concerns all towers is.
+  Device* first() const { return devices_.front(); }
+  const std::vector<Device*>& all() const { return devices_; }
+  bool is_host() const { return first()->is_host(); }
+
+ private:
+  std::vector<Device*> devices_;
+};
+
+}  // namespace lockstep::worker

@@ -1,0 +1,32 @@
+#include "worker/service/worker_devices.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/quantity.h"
+#include "common/log/log.h"
+
+namespace lockstep::worker {
+
+WorkerDevices::WorkerDevices(const Backend& backend, int towers, int threads)
+    : devices_(backend.MakeDevices(std::max(1, threads / towers), static_cast<size_t>(towers))) {
+  if (names() == backend.name()) return;
+  log::Info(absl::StrCat("uses ", names(), " of ", backend.name(), ": the job has ",
+                         CountText(static_cast<uint64_t>(towers), "tower"), " per worker"));
+}
+
+TowerDevices WorkerDevices::towers() const {
+  std::vector<Device*> all;
+  for (const std::shared_ptr<Device>& device : devices_) all.push_back(device.get());
+  return TowerDevices(std::move(all));
+}
+
+std::string WorkerDevices::names() const {
+  return absl::StrJoin(devices_, ",", [](std::string* out, const std::shared_ptr<Device>& device) {
+    absl::StrAppend(out, device->name());
+  });
+}
+
+}  // namespace lockstep::worker

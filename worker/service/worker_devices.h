@@ -1,0 +1,31 @@
+// The devices that a worker uses for a job.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/backend/backend.h"
+#include "worker/device/tower_devices.h"
+
+namespace lockstep::worker {
+
+// Immutable once made.
+class WorkerDevices {
+ public:
+  WorkerDevices() = default;  // none
+  // For so many towers: on the CPU they share the threads; of more GPUs than towers the first are
+  // taken, and a line in the log says so.
+  WorkerDevices(const Backend& backend, int towers, int threads);
+
+  TowerDevices towers() const;
+  // Where what concerns all towers is.
+  const std::shared_ptr<Device>& first() const { return devices_.front(); }
+  // "cpu", "cuda:0,cuda:1".
+  std::string names() const;
+
+ private:
+  std::vector<std::shared_ptr<Device>> devices_;
+};
+
+}  // namespace lockstep::worker

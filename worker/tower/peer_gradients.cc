@@ -1,0 +1,37 @@
+#include "worker/tower/peer_gradients.h"
+
+#include "common/base/status_macros.h"
+#include "worker/tower/batch_rows.h"
+
+namespace lockstep::worker {
+
+absl::StatusOr<std::unique_ptr<PeerGradients>> PeerGradients::Create(const ModelGraph& graph,
+                                                                     int64_t row_examples,
+                                                                     Device* device) {
+  LOCKSTEP_ASSIGN_OR_RETURN(DeviceQueue queue, DeviceQueue::Create(device));
+  std::unique_ptr<PeerGradients> peer(new PeerGradients(device, std::move(queue)));
+  const std::vector<int64_t> most_rows = BatchRows(graph).MostRows(row_examples);
+  for (size_t i = 0; i < graph.variables().size(); ++i) {
+    const ModelVariable& variable = graph.variables()[i];
+    const TensorView most{variable.dtype, MostOf(variable, most_rows[i])};
+    const size_t bytes = variable.frozen ? 0 : most.num_bytes();
+    peer->places_.push_back(peer->staging_.AddPlace(bytes));
+    LOCKSTEP_ASSIGN_OR_RETURN(peer->copied_.emplace_back(), device->CreateEvent());
+  }
+  LOCKSTEP_RETURN_IF_ERROR(peer->staging_.Allocate());
+  return peer;
+}
+
+absl::Status PeerGradients::Enqueue(int variable, TowerGradient* gradient) {
+  const MutableTensorView there = gradient->view;
+  LOCKSTEP_ASSIGN_OR_RETURN(gradient->view, staging_.OnDevice(places_[variable], there));
+  Stream* const stream = queue_.stream();
+  gradient->AwaitOn(stream);
+  stream->CopyFromPeer(gradient->view.data, there.data, there.num_bytes());
+  gradient->ready = copied_[variable].get();
+  gradient->stream = stream;
+  stream->Record(gradient->ready);
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::worker
