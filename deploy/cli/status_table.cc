@@ -199,16 +199,28 @@ std::string ReductionText(const WorkerStatus& worker) {
   return absl::StrCat("gradients are reduced by ", Shown(worker.reduction()), "\n");
 }
 
+std::string GpusText(const WorkerStatus& worker) {
+  std::string text;
+  for (const GpuStatus& gpu : worker.gpus()) {
+    absl::StrAppend(&text, Shown(gpu.name()), ": ", BytesText(gpu.memory_bytes()), " of ",
+                    BytesText(gpu.memory_limit_bytes()), " in use, ",
+                    BytesText(gpu.bytes_to_device()), " copied to it, ",
+                    BytesText(gpu.bytes_to_host()), " from it\n");
+  }
+  return text;
+}
+
 std::string WorkerText(const WorkerStatus& worker) {
   const bool has_trained = worker.examples() > 0 || worker.loss() != 0;
-  return absl::StrCat(
-      "worker at step ", WithCommas(worker.local_step()), ": loss ",
-      OrDash(has_trained, LossText(worker.loss())), ", ",
-      OrDash(has_trained, RateText(worker.examples_per_second())), " examples/s, ",
-      CountText(worker.examples(), "example"), ", ", CountText(worker.towers(), "tower"), " on ",
-      Shown(worker.device()), "\ngradients of single variables: ", WithCommas(worker.accepted()),
-      " accepted, ", WithCommas(worker.stale()), " stale\n", ReductionText(worker),
-      WaitText(worker), worker.has_local_sync() ? LocalSyncText(worker.local_sync()) : "");
+  return absl::StrCat("worker at step ", WithCommas(worker.local_step()), ": loss ",
+                      OrDash(has_trained, LossText(worker.loss())), ", ",
+                      OrDash(has_trained, RateText(worker.examples_per_second())), " examples/s, ",
+                      CountText(worker.examples(), "example"), ", ",
+                      CountText(worker.towers(), "tower"), " on ", Shown(worker.device()),
+                      "\ngradients of single variables: ", WithCommas(worker.accepted()),
+                      " accepted, ", WithCommas(worker.stale()), " stale\n", GpusText(worker),
+                      ReductionText(worker), WaitText(worker),
+                      worker.has_local_sync() ? LocalSyncText(worker.local_sync()) : "");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/client/status_client.h"
 #include "tests/integration/cluster.h"
 #include "tests/integration/training_run.h"
 #include "tests/support/process.h"
@@ -51,6 +52,25 @@ TEST_CASE("of more GPUs than a worker has towers it uses the first, and says so"
   CHECK_THAT(
       cluster.worker(0).Output(),
       Contains("uses cuda:0,cuda:1 of cuda:0,cuda:1,cuda:2: the job has 2 towers per worker"));
+}
+
+TEST_CASE("a worker's status tells what each of its GPUs is used for") {
+  Cluster cluster(1, 1);
+  cluster.ImitateGpus(2);
+  cluster.UseGpu(0);
+  cluster.StartAll({.max_steps = 1'000'000, .model = kPlainModel, .more = "towers: 2"});
+  REQUIRE(cluster.WaitForStep(3, kWhole));
+  const auto status = FetchStatus(cluster.spec().workers[0], absl::Seconds(1));
+  REQUIRE(status.ok());
+  CHECK(status->worker().device() == "cuda:0,cuda:1");
+  REQUIRE(status->worker().gpus_size() == 2);
+  for (const GpuStatus& gpu : status->worker().gpus()) {
+    CHECK(gpu.memory_bytes() > 0);
+    CHECK(gpu.memory_bytes() < gpu.memory_limit_bytes());
+    CHECK(gpu.bytes_to_device() > gpu.bytes_to_host());
+  }
+  // The first alone sends what both have computed.
+  CHECK(status->worker().gpus(0).bytes_to_host() > 100 * status->worker().gpus(1).bytes_to_host());
 }
 
 TEST_CASE("one GPU of several that fails ends its worker, and not the job that has a backup") {

@@ -23,7 +23,8 @@ namespace lockstep::worker {
 namespace {
 
 // One whose kernels are loaded once, so that a GPU that has no code here is refused at the start.
-absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& driver, int ordinal) {
+absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& driver, int ordinal,
+                                                          uint64_t memory_limit) {
   if (ordinal >= driver.device_count()) {
     return absl::FailedPreconditionError(
         absl::StrCat("--device=cuda:", ordinal, ": this process sees ",
@@ -31,7 +32,7 @@ absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& dr
                      ", numbered from 0. Remedy: another number, or another CUDA_VISIBLE_DEVICES"));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<cuda::CudaDevice> device,
-                            cuda::CudaDevice::Create(&driver, ordinal));
+                            cuda::CudaDevice::Create(&driver, ordinal, memory_limit));
   LOCKSTEP_RETURN_IF_ERROR(cuda::Ops().CreateContext(device.get()).status());
   return device;
 }
@@ -63,7 +64,7 @@ absl::Status Backend::OpenGpus(const DeviceChoice& choice, const cuda::Driver& d
   std::vector<std::string> names;
   std::vector<std::string> descriptions;
   for (const int ordinal : OrdinalsOf(choice, driver)) {
-    auto gpu = OpenGpu(driver, ordinal);
+    auto gpu = OpenGpu(driver, ordinal, choice.memory_limit);
     if (!gpu.ok()) {
       if (choice.kind != DeviceChoice::Kind::kAuto) return gpu.status();
       problem_ = std::string(gpu.status().message());

@@ -1,6 +1,7 @@
 // What --device says.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,7 @@ struct DeviceChoice {
   Kind kind = Kind::kCpu;
   // Of kCuda, among the GPUs that CUDA_VISIBLE_DEVICES leaves. None: all of them.
   std::vector<int> ordinals;
+  uint64_t memory_limit = 0;  // of each GPU, in bytes; 0: all that it has
 };
 
 // "cpu", "auto", "cuda" (all GPUs), "cuda:N", or several of the last: "cuda:0,cuda:2". Anything

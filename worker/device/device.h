@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -20,6 +21,14 @@ using DeviceBuffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>
 // While it exists a device may copy directly from and to memory that is not its own. It ends before
 // that memory does.
 using HostRegistration = std::unique_ptr<void, std::function<void(void*)>>;
+
+// What a device has been used for since it was opened. All 0 where nobody counts.
+struct DeviceUse {
+  uint64_t memory = 0;        // bytes that are allocated
+  uint64_t memory_limit = 0;  // how many may be
+  uint64_t to_device = 0;     // bytes copied
+  uint64_t to_host = 0;
+};
 
 struct StreamOptions {
   // Work starts without anybody waiting for it. A CPU gives such a stream a thread; the work of its
@@ -56,6 +65,7 @@ class Device {
 
   // The first error of any work on this device. It stays; later work is skipped.
   virtual absl::Status status() const = 0;
+  virtual DeviceUse use() const { return {}; }
 };
 
 }  // namespace lockstep::worker

@@ -29,4 +29,18 @@ std::string WorkerDevices::names() const {
   });
 }
 
+void WorkerDevices::FillStatus(WorkerStatus* status) const {
+  status->set_device(names());
+  for (const std::shared_ptr<Device>& device : devices_) {
+    if (device->is_host()) continue;
+    const DeviceUse use = device->use();
+    GpuStatus* const gpu = status->add_gpus();
+    gpu->set_name(device->name());
+    gpu->set_memory_bytes(use.memory);
+    gpu->set_memory_limit_bytes(use.memory_limit);
+    gpu->set_bytes_to_device(use.to_device);
+    gpu->set_bytes_to_host(use.to_host);
+  }
+}
+
 }  // namespace lockstep::worker

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/status.pb.h"
 #include "worker/backend/backend.h"
 #include "worker/device/tower_devices.h"
 
@@ -23,6 +24,8 @@ class WorkerDevices {
   const std::shared_ptr<Device>& first() const { return devices_.front(); }
   // "cpu", "cuda:0,cuda:1".
   std::string names() const;
+  // Their names, and what each GPU has been used for. Any thread.
+  void FillStatus(WorkerStatus* status) const;
 
  private:
   std::vector<std::shared_ptr<Device>> devices_;

@@ -343,7 +343,7 @@ void WorkerJob::FillStatus(ProcessStatus* status) const {
   worker->set_accepted(report.accepted);
   worker->set_stale(report.stale);
   worker->set_towers(TowersOf(options_.registration.job()));
-  worker->set_device(devices_.names());
+  devices_.FillStatus(worker);
   worker->set_loss(report.loss);
   worker->set_reduction(reduction_);
   if (data_.local_sync != nullptr) {

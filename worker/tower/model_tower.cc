@@ -1,15 +1,39 @@
 #include "worker/tower/model_tower.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "worker/tower/batch_rows.h"
 
 namespace lockstep::worker {
+namespace {
+
+// What a device has no memory for, in words for the user.
+std::string Activations(const ModelGraph& graph, int64_t batch) {
+  const auto elements = [](const ModelNode& node) { return node.output.num_elements(); };
+  const ModelNode& largest = *std::ranges::max_element(graph.nodes(), {}, elements);
+  return absl::StrCat("activations of ", CountText(static_cast<uint64_t>(batch), "example"),
+                      ", the largest of layer \"", largest.name, "\" with ",
+                      static_cast<size_t>(batch * elements(largest)) * sizeof(float), " bytes");
+}
+
+std::string ValuesAndGradients(const ModelGraph& graph) {
+  const auto bytes = [](const ModelVariable& variable) {
+    return TensorView{variable.dtype, variable.shape}.num_bytes();
+  };
+  const ModelVariable& largest = *std::ranges::max_element(graph.variables(), {}, bytes);
+  return absl::StrCat("inputs, values and gradients, the largest of variable \"", largest.name,
+                      "\" with ", bytes(largest), " bytes");
+}
+
+}  // namespace
 
 ModelTower::ModelTower(const ModelGraph& graph, Device* device, const OpTable& ops,
                        const TowerOptions& options)
@@ -25,7 +49,7 @@ absl::Status ModelTower::Prepare() {
   LOCKSTEP_ASSIGN_OR_RETURN(context_, ops_.CreateContext(device_));
   LOCKSTEP_ASSIGN_OR_RETURN(stream_, device_->CreateStream({.background = options_.background}));
   AddPlaces();
-  LOCKSTEP_RETURN_IF_ERROR(staging_.Allocate());
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(staging_.Allocate(), ValuesAndGradients(graph_)));
   LOCKSTEP_RETURN_IF_ERROR(AllocateResults());
   LOCKSTEP_RETURN_IF_ERROR(MakePasses());
   return MakeEvents();
@@ -85,7 +109,12 @@ absl::Status ModelTower::MakePasses() {
     passes_.push_back(std::make_unique<Pass>(graph_, schedule_, options));
     bytes = std::max(bytes, passes_.back()->memory_bytes());
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(memory_, device_->Allocate(bytes));
+  absl::StatusOr<DeviceBuffer> memory = device_->Allocate(bytes);
+  if (!memory.ok()) {
+    return Annotate(memory.status(),
+                    Activations(graph_, *std::ranges::max_element(options_.batches)));
+  }
+  memory_ = *std::move(memory);
   for (const std::unique_ptr<Pass>& pass : passes_) {
     LOCKSTEP_RETURN_IF_ERROR(pass->Prepare(graph_, schedule_, memory_.get(), ops_, context_.get()));
   }

@@ -9,20 +9,33 @@
 #include "worker/device/cuda/cuda_stream.h"
 
 namespace lockstep::worker::cuda {
+namespace {
 
-absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const Driver* driver, int ordinal) {
-  std::unique_ptr<CudaDevice> device(new CudaDevice(driver, ordinal));
+absl::Status OutOfMemory(const std::string& problem) {
+  return WithExitCode(absl::ResourceExhaustedError(absl::StrCat(
+                          problem, "a smaller batch per tower, or fewer towers on this GPU")),
+                      ExitCode::kBadConfiguration);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const Driver* driver, int ordinal,
+                                                               uint64_t memory_limit) {
+  std::unique_ptr<CudaDevice> device(new CudaDevice(driver, ordinal, memory_limit));
   LOCKSTEP_RETURN_IF_ERROR(device->Open(ordinal));
   return device;
 }
 
-CudaDevice::CudaDevice(const Driver* driver, int ordinal)
-    : driver_(driver), name_(absl::StrCat("cuda:", ordinal)) {}
+CudaDevice::CudaDevice(const Driver* driver, int ordinal, uint64_t memory_limit)
+    : driver_(driver), name_(absl::StrCat("cuda:", ordinal)), memory_limit_(memory_limit) {}
 
 absl::Status CudaDevice::Open(int ordinal) {
   LOCKSTEP_RETURN_IF_ERROR(Check(driver()->DeviceGet(&handle_, ordinal), "cuDeviceGet"));
   LOCKSTEP_RETURN_IF_ERROR(
       Check(driver()->DevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain"));
+  size_t total = 0;
+  LOCKSTEP_RETURN_IF_ERROR(Check(driver()->DeviceTotalMem(&total, handle_), "cuDeviceTotalMem"));
+  total_memory_ = total;
   MakeCurrent();
   return status();
 }
@@ -74,27 +87,44 @@ absl::Status CudaDevice::EnablePeerAccess(const CudaDevice& peer) {
 }
 
 absl::StatusOr<DeviceBuffer> CudaDevice::Allocate(size_t bytes) {
+  if (!Reserve(bytes)) {
+    return OutOfMemory(absl::StrCat(
+        name_, ": no memory for ", bytes, " bytes: ", allocated_.load(), " of the ", memory_limit_,
+        " bytes of --gpu_memory_limit are in use. Remedy: a greater limit, "));
+  }
   MakeCurrent();
   CUdeviceptr memory = 0;
   const CUresult result = driver()->MemAlloc(&memory, std::max<size_t>(bytes, 1));
+  if (result != kSuccess) allocated_ -= bytes;
   if (result == kErrorOutOfMemory) return OutOfDeviceMemory(bytes);
   LOCKSTEP_RETURN_IF_ERROR(Check(result, absl::StrCat("cuMemAlloc of ", bytes, " bytes")));
-  return DeviceBuffer(reinterpret_cast<std::byte*>(memory), [this](std::byte* address) {
+  return DeviceBuffer(reinterpret_cast<std::byte*>(memory), [this, bytes](std::byte* address) {
     MakeCurrent();
     Check(driver()->MemFree(reinterpret_cast<CUdeviceptr>(address)), "cuMemFree").IgnoreError();
+    allocated_ -= bytes;
   });
+}
+
+bool CudaDevice::Reserve(size_t bytes) {
+  const uint64_t before = allocated_.fetch_add(bytes);
+  if (memory_limit_ == 0 || before + bytes <= memory_limit_) return true;
+  allocated_ -= bytes;
+  return false;
 }
 
 absl::Status CudaDevice::OutOfDeviceMemory(size_t bytes) const {
   size_t free = 0;
   size_t total = 0;
   LOCKSTEP_RETURN_IF_ERROR(Check(driver()->MemGetInfo(&free, &total), "cuMemGetInfo"));
-  return WithExitCode(
-      absl::ResourceExhaustedError(absl::StrCat(
-          name_, ": no memory for ", bytes, " bytes of activations and gradients, ", free,
-          " of its ", total,
-          " bytes are free. Remedy: a smaller batch per tower, or fewer towers on this GPU")),
-      ExitCode::kBadConfiguration);
+  return OutOfMemory(absl::StrCat(name_, ": no memory for ", bytes, " bytes: ", free, " of its ",
+                                  total, " bytes are free. Remedy: "));
+}
+
+DeviceUse CudaDevice::use() const {
+  return {.memory = allocated_,
+          .memory_limit = memory_limit_ > 0 ? memory_limit_ : total_memory_,
+          .to_device = to_device_,
+          .to_host = to_host_};
 }
 
 absl::StatusOr<DeviceBuffer> CudaDevice::AllocatePinned(size_t bytes) {

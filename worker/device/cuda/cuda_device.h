@@ -16,14 +16,19 @@ namespace lockstep::worker::cuda {
 // Uses the primary context of the GPU, as the libraries of CUDA do.
 class CudaDevice : public Device {
  public:
-  // `driver` outlives it. `ordinal`: in [0, driver->device_count()).
-  static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(const Driver* driver, int ordinal);
+  // `driver` outlives it. `ordinal`: in [0, driver->device_count()). `memory_limit`: of all that
+  // Allocate has given out at a time, in bytes; 0: what the GPU has.
+  static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(const Driver* driver, int ordinal,
+                                                            uint64_t memory_limit = 0);
   ~CudaDevice() override;
 
   const Driver& driver() const { return *driver_; }
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
   // Keeps the first error. `call`: "cuMemcpyHtoDAsync of 8 bytes".
   void Fail(CUresult result, absl::string_view call) const;
+  // Bytes that a stream copies. Any thread.
+  void CountToDevice(size_t bytes) const { to_device_.fetch_add(bytes, std::memory_order_relaxed); }
+  void CountToHost(size_t bytes) const { to_host_.fetch_add(bytes, std::memory_order_relaxed); }
   // Blocks until no work of this device runs, also after an error. For a device that has failed: an
   // event may never be reached there.
   void WaitForAll() const;
@@ -43,20 +48,28 @@ class CudaDevice : public Device {
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream(const StreamOptions& options) override;
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
   absl::Status status() const override;
+  DeviceUse use() const override;
 
  private:
-  CudaDevice(const Driver* driver, int ordinal);
+  CudaDevice(const Driver* driver, int ordinal, uint64_t memory_limit);
 
   absl::Status Open(int ordinal);
   absl::StatusOr<HostRegistration> Register(void* memory, size_t bytes, unsigned int flags);
   // OK, or the error that has become the device's.
   absl::Status Check(CUresult result, absl::string_view call) const;
   absl::Status OutOfDeviceMemory(size_t bytes) const;
+  // False: the limit would be exceeded.
+  bool Reserve(size_t bytes);
 
   const Driver* const driver_;
   std::string name_;  // "cuda:0"
   CUdevice handle_ = 0;
   CUcontext context_ = nullptr;  // null: not retained
+  const uint64_t memory_limit_;  // 0: none
+  uint64_t total_memory_ = 0;
+  std::atomic<uint64_t> allocated_ = 0;
+  mutable std::atomic<uint64_t> to_device_ = 0;
+  mutable std::atomic<uint64_t> to_host_ = 0;
   mutable std::atomic<bool> has_failed_ = false;
   mutable absl::Mutex mutex_;
   mutable absl::Status status_ ABSL_GUARDED_BY(mutex_);

@@ -46,6 +46,7 @@ void CudaStream::CopyToDevice(void* to, const void* from, size_t bytes) {
   if (result != kSuccess) {
     device_->Fail(result, absl::StrCat("cuMemcpyHtoDAsync of ", bytes, " bytes"));
   }
+  device_->CountToDevice(bytes);
 }
 
 void CudaStream::CopyToHost(void* to, const void* from, size_t bytes) {
@@ -55,6 +56,7 @@ void CudaStream::CopyToHost(void* to, const void* from, size_t bytes) {
   if (result != kSuccess) {
     device_->Fail(result, absl::StrCat("cuMemcpyDtoHAsync of ", bytes, " bytes"));
   }
+  device_->CountToHost(bytes);
 }
 
 void CudaStream::CopyFromPeer(void* to, const void* from, size_t bytes) {

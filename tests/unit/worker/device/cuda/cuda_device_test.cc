@@ -35,16 +35,37 @@ TEST_CASE("memory that a GPU does not have is an error with both sizes, and no l
   DeviceBuffer held = *device->Allocate(400);
   // Whoever starts the worker again with the same job gets no further.
   CHECK(device->Allocate(601).status() ==
-        WithExitCode(
-            absl::ResourceExhaustedError(
-                "cuda:0: no memory for 601 bytes of activations and gradients, 600 of its 1000 "
-                "bytes are free. Remedy: "
-                "a smaller batch per tower, or fewer towers on this GPU"),
-            ExitCode::kBadConfiguration));
+        WithExitCode(absl::ResourceExhaustedError(
+                         "cuda:0: no memory for 601 bytes: 600 of its 1000 bytes are free. Remedy: "
+                         "a smaller batch per tower, or fewer towers on this GPU"),
+                     ExitCode::kBadConfiguration));
   CHECK(device->status().ok());
   held.reset();
   CHECK(device->Allocate(1000).ok());
   CHECK(device->Allocate(0).ok());
+}
+
+TEST_CASE("a limit on a GPU's memory holds over all that is allocated at a time") {
+  FakeDriver fake(1);
+  const auto driver = MadeDriver();
+  const auto device = *CudaDevice::Create(driver.get(), 0, /*memory_limit=*/1000);
+  auto held = *device->Allocate(400);
+  CHECK(device->use().memory == 400);
+  CHECK(device->use().memory_limit == 1000);
+  const absl::Status refused = device->Allocate(601).status();
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK(refused.message() ==
+        "cuda:0: no memory for 601 bytes: 400 of the 1000 bytes of --gpu_memory_limit are in use. "
+        "Remedy: a greater limit, a smaller batch per tower, or fewer towers on this GPU");
+  CHECK(device->Allocate(600).ok());
+  fake.FailCall(1, kErrorOutOfMemory);  // after cuCtxSetCurrent
+  CHECK_FALSE(device->Allocate(8).ok());
+  CHECK(device->use().memory == 400);
+  held.reset();
+  CHECK(device->use().memory == 0);
+  CHECK(device->Allocate(1000).ok());
+  CHECK(device->status().ok());
 }
 
 TEST_CASE("a GPU reads another one's memory directly where there is a link") {
@@ -92,6 +113,19 @@ TEST_CASE("a GPU copies another one's memory once it is written, and none takes 
   CHECK_THAT(std::string(first->status().message()),
              Catch::StartsWith("cuda:0: cuMemcpyAsync of 8 bytes from another GPU: CUDA_ERROR"));
   CHECK(second->status().ok());
+}
+
+TEST_CASE("a GPU counts the bytes that are copied to it and from it") {
+  FakeDriver fake(1);
+  const auto driver = MadeDriver();
+  const auto device = *CudaDevice::Create(driver.get(), 0);
+  const auto memory = *device->Allocate(64);
+  const auto pinned = *device->AllocatePinned(64);
+  const auto stream = *device->CreateStream({});
+  stream->CopyToDevice(memory.get(), pinned.get(), 64);
+  stream->CopyToHost(pinned.get(), memory.get(), 8);
+  CHECK(device->use().to_device == 64);
+  CHECK(device->use().to_host == 8);
 }
 
 TEST_CASE("host memory that cannot be pinned or registered leaves the GPU as it is") {
