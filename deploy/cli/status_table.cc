@@ -202,10 +202,12 @@ std::string ReductionText(const WorkerStatus& worker) {
 std::string GpusText(const WorkerStatus& worker) {
   std::string text;
   for (const GpuStatus& gpu : worker.gpus()) {
-    absl::StrAppend(&text, Shown(gpu.name()), ": ", BytesText(gpu.memory_bytes()), " of ",
-                    BytesText(gpu.memory_limit_bytes()), " in use, ",
-                    BytesText(gpu.bytes_to_device()), " copied to it, ",
-                    BytesText(gpu.bytes_to_host()), " from it\n");
+    absl::StrAppend(
+        &text, Shown(gpu.name()), ": ", BytesText(gpu.memory_bytes()), " of ",
+        BytesText(gpu.memory_limit_bytes()), " in use, ", BytesText(gpu.bytes_to_device()),
+        " copied to it, ", BytesText(gpu.bytes_to_host()), " from it",
+        gpu.has_utilization_percent() ? absl::StrCat(", ", gpu.utilization_percent(), " % busy\n")
+                                      : "\n");
   }
   return text;
 }

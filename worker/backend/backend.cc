@@ -1,6 +1,7 @@
 #include "worker/backend/backend.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/device/cuda/cuda_device.h"
 #include "worker/device/cuda/cuda_devices.h"
+#include "worker/device/cuda/nvml_library.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/ops/cuda/cublas/cublas_lt_library.h"
 #include "worker/ops/cuda/cudnn/cudnn_library.h"
@@ -35,6 +37,20 @@ absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& dr
                             cuda::CudaDevice::Create(&driver, ordinal, memory_limit));
   LOCKSTEP_RETURN_IF_ERROR(cuda::Ops().CreateContext(device.get()).status());
   return device;
+}
+
+// What waits for a GPU that is lost may never return.
+[[noreturn]] void EndProcess() {
+  log::Error("a GPU has failed and this process does not end: it is ended");
+  std::_Exit(static_cast<int>(ExitCode::kDeviceFailed));
+}
+
+void Watch(cuda::CudaDevice* gpu) {
+  const absl::StatusOr<const cuda::NvmlLibrary*> nvml = cuda::SharedNvml();
+  const absl::Status watched = nvml.ok() ? gpu->Watch(*nvml, &EndProcess) : nvml.status();
+  if (watched.ok()) return;
+  log::Info(absl::StrCat(gpu->name(), ": its utilization and errors of its hardware are not seen: ",
+                         watched.message()));
 }
 
 // So that the first reads the gradients of the others, which it reduces.
@@ -70,6 +86,7 @@ absl::Status Backend::OpenGpus(const DeviceChoice& choice, const cuda::Driver& d
       problem_ = std::string(gpu.status().message());
       continue;
     }
+    Watch(gpu->get());
     names.push_back((*gpu)->name());
     descriptions.push_back(
         absl::StrCat(names.back(), " (", cuda::DescribeDevice(driver, ordinal), ")"));

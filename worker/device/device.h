@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,12 +23,13 @@ using DeviceBuffer = std::unique_ptr<std::byte, std::function<void(std::byte*)>>
 // that memory does.
 using HostRegistration = std::unique_ptr<void, std::function<void(void*)>>;
 
-// What a device has been used for since it was opened. All 0 where nobody counts.
+// What a device is used for, since it was opened. All 0 where nobody counts.
 struct DeviceUse {
   uint64_t memory = 0;        // bytes that are allocated
   uint64_t memory_limit = 0;  // how many may be
   uint64_t to_device = 0;     // bytes copied
   uint64_t to_host = 0;
+  std::optional<int> utilization;  // percent of the last moments, by whatever process
 };
 
 struct StreamOptions {

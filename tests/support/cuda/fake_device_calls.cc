@@ -53,6 +53,12 @@ void FakeDeviceCalls::AddTo(DriverFunctions* functions) {
       return kSuccess;
     });
   };
+  functions->DeviceGetPciBusId = [](char* id, int size, CUdevice device) -> CUresult {
+    return CallAnywhere("cuDeviceGetPCIBusId", [&](FakeDriver&) {
+      std::snprintf(id, static_cast<size_t>(size), "0000:%02d:00.0", device);
+      return kSuccess;
+    });
+  };
   functions->DeviceTotalMem = [](size_t* bytes, CUdevice) -> CUresult {
     return CallAnywhere("cuDeviceTotalMem", [&](FakeDriver& driver) {
       *bytes = driver.memory_;

@@ -44,11 +44,28 @@ CudaDevice::~CudaDevice() {
   if (context_ != nullptr) driver()->DevicePrimaryCtxRelease(handle_);
 }
 
+absl::Status CudaDevice::Watch(const NvmlLibrary* nvml, std::function<void()> on_stuck) {
+  constexpr int kLongestId = 32;
+  char id[kLongestId] = {};
+  LOCKSTEP_RETURN_IF_ERROR(driver_->ToStatus(driver()->DeviceGetPciBusId(id, kLongestId, handle_),
+                                             "cuDeviceGetPCIBusId"));
+  const auto fail = [this](const std::string& what) {
+    FailWith(absl::InternalError(
+        absl::StrCat(name_, ": ", what,
+                     ". Remedy: see the kernel's log and nvidia-smi; the GPU may need a reset")));
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(monitor_, GpuMonitor::Start(nvml, id, {fail, std::move(on_stuck)}));
+  return absl::OkStatus();
+}
+
 void CudaDevice::Fail(CUresult result, absl::string_view call) const {
+  FailWith(driver_->ToStatus(result, absl::StrCat(name_, ": ", call)));
+}
+
+void CudaDevice::FailWith(absl::Status error) const {
   absl::MutexLock lock(&mutex_);
   if (!status_.ok()) return;
-  status_ = WithExitCode(driver_->ToStatus(result, absl::StrCat(name_, ": ", call)),
-                         ExitCode::kDeviceFailed);
+  status_ = WithExitCode(std::move(error), ExitCode::kDeviceFailed);
   has_failed_.store(true, std::memory_order_release);
 }
 
@@ -124,7 +141,8 @@ DeviceUse CudaDevice::use() const {
   return {.memory = allocated_,
           .memory_limit = memory_limit_ > 0 ? memory_limit_ : total_memory_,
           .to_device = to_device_,
-          .to_host = to_host_};
+          .to_host = to_host_,
+          .utilization = monitor_ == nullptr ? std::nullopt : monitor_->utilization()};
 }
 
 absl::StatusOr<DeviceBuffer> CudaDevice::AllocatePinned(size_t bytes) {

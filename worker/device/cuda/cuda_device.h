@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "worker/device/cuda/driver.h"
+#include "worker/device/cuda/gpu_monitor.h"
 #include "worker/device/device.h"
 
 namespace lockstep::worker::cuda {
@@ -21,6 +23,11 @@ class CudaDevice : public Device {
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(const Driver* driver, int ordinal,
                                                             uint64_t memory_limit = 0);
   ~CudaDevice() override;
+
+  // Has NVML, which outlives the device, tell how busy the GPU is and when its hardware fails,
+  // which is an error of the device then. `on_stuck` as in GpuMonitorOptions. Once, before other
+  // threads use the device. Errors: NVML does not know the GPU, or tells nothing of it.
+  absl::Status Watch(const NvmlLibrary* nvml, std::function<void()> on_stuck);
 
   const Driver& driver() const { return *driver_; }
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
@@ -58,6 +65,7 @@ class CudaDevice : public Device {
   // OK, or the error that has become the device's.
   absl::Status Check(CUresult result, absl::string_view call) const;
   absl::Status OutOfDeviceMemory(size_t bytes) const;
+  void FailWith(absl::Status error) const;
   // False: the limit would be exceeded.
   bool Reserve(size_t bytes);
 
@@ -73,6 +81,7 @@ class CudaDevice : public Device {
   mutable std::atomic<bool> has_failed_ = false;
   mutable absl::Mutex mutex_;
   mutable absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<GpuMonitor> monitor_;  // may be null; last: its thread uses all above
 };
 
 }  // namespace lockstep::worker::cuda

@@ -51,6 +51,7 @@ inline constexpr unsigned int kMemHostReadOnly = 8;  // of a mapping that cannot
   FUNCTION(DeviceGet, cuDeviceGet, (CUdevice * device, int ordinal))                               \
   FUNCTION(DeviceGetName, cuDeviceGetName, (char* name, int size, CUdevice device))                \
   FUNCTION(DeviceGetAttribute, cuDeviceGetAttribute, (int* value, int attribute, CUdevice device)) \
+  FUNCTION(DeviceGetPciBusId, cuDeviceGetPCIBusId, (char* id, int size, CUdevice device))          \
   FUNCTION(DeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes, CUdevice device))                 \
   FUNCTION(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain,                                       \
            (CUcontext * context, CUdevice device))                                                 \
