@@ -16,8 +16,11 @@ cuda_home() { echo "${CUDA_HOME:-/usr/local/cuda}"; }
 cuda_home_is_named() { [ -n "${CUDA_HOME:-}" ] && [ "$CUDA_HOME" != "$cuda_toolkit" ]; }
 
 check_cuda_home() {
-  [ -x "$CUDA_HOME/bin/nvcc" ] ||
-    die 78 "CUDA_HOME names $CUDA_HOME, which has no bin/nvcc. Remedy: name a toolkit's folder, or unset CUDA_HOME: then --cuda installs a toolkit"
+  local version='' remedy="Remedy: name a toolkit's folder, or unset CUDA_HOME: then --cuda installs a toolkit"
+  [ -x "$CUDA_HOME/bin/nvcc" ] || die 78 "CUDA_HOME names $CUDA_HOME, which has no bin/nvcc. $remedy"
+  version=$(sed -n 's/^#define CUDART_VERSION *//p' "$CUDA_HOME/include/cuda_runtime_api.h" 2>/dev/null) || true
+  ((${version:-0} >= 12000)) ||
+    die 78 "CUDA_HOME names $CUDA_HOME: expected CUDART_VERSION 12000 or above in include/cuda_runtime_api.h, got '$version'. $remedy"
   say "CUDA_HOME names a toolkit, $CUDA_HOME: --cuda installs none"
 }
 
@@ -43,8 +46,10 @@ ensure_cuda() {
     die 138 "pip cannot install deploy/cuda/requirements.txt. Remedy: see the lines above; pip needs a package index. Or name a toolkit that is there: CUDA_HOME=FOLDER"
   }
   toolkit=$(echo "$cuda_part"/venv/lib/python3*/site-packages/nvidia/cu13)
-  [ -x "$toolkit/bin/nvcc" ] ||
+  [ -x "$toolkit/bin/nvcc" ] || {
+    drop_cuda_part
     die 70 "the packages of deploy/cuda/requirements.txt have no nvidia/cu13/bin/nvcc. Remedy: the versions that came with this tree"
+  }
   # No program is linked by nvcc, or from CUDA's libraries.
   rm -rf "${toolkit:?}/lib" "$toolkit/bin/nvlink"
   cp "$cuda_requirements" "$toolkit/installed.txt"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "tests/integration/script_tree.h"
 #include "tests/support/process.h"
@@ -26,9 +27,11 @@ class CudaTree : public Tree {
   std::string Toolkit() const { return folder().Path(".cache/lockstep/cuda"); }
   bool Has(const std::string& path) const { return std::filesystem::exists(folder().Path(path)); }
   // A folder with a toolkit.
-  std::string OwnToolkit() const {
+  std::string OwnToolkit(int version = 13000) const {
     const std::string nvcc = folder().Write("own/bin/nvcc", "");
     std::filesystem::permissions(nvcc, std::filesystem::perms::owner_all);
+    folder().Write("own/include/cuda_runtime_api.h",
+                   absl::StrCat("#define CUDART_VERSION  ", version, "\n"));
     return folder().Path("own");
   }
 };
@@ -80,11 +83,17 @@ TEST_CASE("CUDA_HOME comes before the toolkit that is installed, and another one
   CHECK(tree.CudaHome() == tree.Toolkit() + "\n");
 }
 
-TEST_CASE("a CUDA_HOME without a compiler is an error when kernels are asked for") {
+TEST_CASE(
+    "a CUDA_HOME without a compiler, or with an old one, is an error when kernels are asked for") {
   const CudaTree tree;
   const Ended ended = tree.Run({"build", "--cuda"}, "/nowhere");
   CHECK(ended.exit_code == 78);
   CHECK_THAT(ended.output, Contains("/nowhere, which has no bin/nvcc. Remedy: "));
+  CHECK(tree.Calls().empty());
+  const Ended old = tree.Run({"build", "--cuda"}, tree.OwnToolkit(11080));
+  CHECK(old.exit_code == 78);
+  CHECK_THAT(old.output, Contains("expected CUDART_VERSION 12000 or above in ") &&
+                             Contains("got '11080'. Remedy: "));
   CHECK(tree.Calls().empty());
 }
 

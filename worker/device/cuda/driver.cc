@@ -97,8 +97,7 @@ absl::StatusOr<const Driver*> SharedDriver() {
   if (ToolkitVersion() == 0) {
     return absl::FailedPreconditionError(
         "this worker was built without CUDA. Remedy: ./lockstep build --cuda, or build it where "
-        "the "
-        "CUDA toolkit is, in /usr/local/cuda or where CUDA_HOME says");
+        "the CUDA toolkit is, in /usr/local/cuda or where CUDA_HOME says");
   }
   // Kernels run on every driver of the toolkit's major version.
   static const auto* const driver = new absl::StatusOr<std::unique_ptr<Driver>>(
