@@ -60,6 +60,9 @@ TEST_CASE("a device that cannot be used is refused before the chief is asked") {
   CheckEnds(worker("gpu"), 64,
             {"--device: expected cpu, auto, cuda, or GPUs such as cuda:0,cuda:1, got \"gpu\""});
   CheckEnds(worker("cuda:0,cuda:0"), 64, {"cuda:0 comes twice", "Remedy: name each GPU once"});
+  std::vector<std::string> limited = worker("cuda");
+  limited.push_back("--gpu_memory_limit=-1");
+  CheckEnds(limited, 64, {"--gpu_memory_limit: expected GiB, 0 to", "got -1"});
   // No machine has so many: one without a driver says that, one with GPUs how many it has.
   CheckEnds(worker("cuda:1000000"), 78, {"Remedy", "CUDA", "--device=cpu"});
 }

@@ -1,5 +1,6 @@
 #include "worker/backend/device_flag.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -25,7 +26,9 @@ absl::StatusOr<uint64_t> MemoryLimit() {
   constexpr double kGiB = 1 << 30;
   constexpr double kMost = 1 << 20;
   const double limit = absl::GetFlag(FLAGS_gpu_memory_limit);
-  if (limit >= 0 && limit <= kMost) return static_cast<uint64_t>(limit * kGiB);
+  if (limit == 0) return 0;
+  if (limit > 0 && limit <= kMost)
+    return std::max(uint64_t{1}, static_cast<uint64_t>(limit * kGiB));
   return UsageError(
       absl::StrCat("--gpu_memory_limit: expected GiB, 0 to ", kMost, ", got ", limit));
 }

@@ -1,5 +1,7 @@
 #include "worker/local_sync/tower_data.h"
 
+#include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::worker {
@@ -14,30 +16,40 @@ absl::Status TowerData::Load(const LoadPlan& plan, std::span<const TensorView> i
                              std::span<const TensorView> state_inputs) {
   // Before the new rows need memory.
   for (Part& part : parts_) part = Part();
-  const auto add = [](std::span<const TensorView> arrays, const RowSpan& rows, Part* part) {
+  absl::Status loaded;
+  for (size_t tower = 0; tower < parts_.size() && loaded.ok(); ++tower) {
+    loaded = LoadPart(tower, plan, inputs, state_inputs);
+  }
+  for (const DeviceQueue& queue : queues_) loaded.Update(queue.Finish());
+  if (loaded.ok()) return loaded;
+  for (Part& part : parts_) part = Part();
+  return loaded;
+}
+
+absl::Status TowerData::LoadPart(size_t tower, const LoadPlan& plan,
+                                 std::span<const TensorView> inputs,
+                                 std::span<const TensorView> state_inputs) {
+  Part& part = parts_[tower];
+  const auto add = [&part](std::span<const TensorView> arrays, const RowSpan& rows) {
     for (const TensorView& array : arrays) {
-      part->arrays.push_back(RowRange(array, rows.begin, rows.count));
+      part.arrays.push_back(RowRange(array, rows.begin, rows.count));
     }
   };
-  for (size_t tower = 0; tower < parts_.size(); ++tower) {
-    Part& part = parts_[tower];
-    add(inputs, plan.RowsOf(static_cast<int64_t>(tower)), &part);
-    add(state_inputs, plan.StateRowsOf(static_cast<int64_t>(tower)), &part);
-    for (const TensorView& array : part.arrays) bytes_to_towers_ += array.num_bytes();
-    if (!devices_.is_host()) LOCKSTEP_RETURN_IF_ERROR(CopyToDevice(tower, &part));
-  }
-  absl::Status status;
-  for (const DeviceQueue& queue : queues_) status.Update(queue.Finish());
-  return status;
+  add(inputs, plan.RowsOf(static_cast<int64_t>(tower)));
+  add(state_inputs, plan.StateRowsOf(static_cast<int64_t>(tower)));
+  for (const TensorView& array : part.arrays) bytes_to_towers_ += array.num_bytes();
+  if (devices_.is_host()) return absl::OkStatus();
+  return Annotate(CopyToDevice(tower, &part), absl::StrCat("the load of tower ", tower));
 }
 
 absl::Status TowerData::CopyToDevice(size_t tower, Part* part) {
   size_t bytes = 0;
   for (const TensorView& array : part->arrays) bytes += Tensor::RoomFor(array.num_bytes());
   LOCKSTEP_ASSIGN_OR_RETURN(part->memory, devices_.of(tower)->Allocate(bytes));
+  Stream* const stream = queues_[devices_.index_of(tower)].stream();
   std::byte* to = part->memory.get();
   for (TensorView& array : part->arrays) {
-    queues_[devices_.index_of(tower)].stream()->CopyToDevice(to, array.data, array.num_bytes());
+    stream->CopyToDevice(to, array.data, array.num_bytes());
     array.data = to;
     to += Tensor::RoomFor(array.num_bytes());
   }

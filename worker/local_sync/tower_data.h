@@ -46,6 +46,9 @@ class TowerData {
 
   TowerData(const TowerDevices& devices, std::vector<DeviceQueue> queues, int64_t towers)
       : devices_(devices), parts_(towers), queues_(std::move(queues)) {}
+  // Enqueues the copies.
+  absl::Status LoadPart(size_t tower, const LoadPlan& plan, std::span<const TensorView> inputs,
+                        std::span<const TensorView> state_inputs);
   // Moves a tower's part from the host to memory of its device.
   absl::Status CopyToDevice(size_t tower, Part* part);
 

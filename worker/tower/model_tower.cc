@@ -1,6 +1,7 @@
 #include "worker/tower/model_tower.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -24,13 +25,11 @@ std::string Activations(const ModelGraph& graph, int64_t batch) {
                       static_cast<size_t>(batch * elements(largest)) * sizeof(float), " bytes");
 }
 
-std::string ValuesAndGradients(const ModelGraph& graph) {
-  const auto bytes = [](const ModelVariable& variable) {
-    return TensorView{variable.dtype, variable.shape}.num_bytes();
-  };
-  const ModelVariable& largest = *std::ranges::max_element(graph.variables(), {}, bytes);
-  return absl::StrCat("inputs, values and gradients, the largest of variable \"", largest.name,
-                      "\" with ", bytes(largest), " bytes");
+std::string ValuesAndGradients(const ModelGraph& graph, std::span<const size_t> bytes) {
+  const auto largest = std::ranges::max_element(bytes);
+  return absl::StrCat("inputs, values and gradients, the largest of variable \"",
+                      graph.variables()[largest - bytes.begin()].name, "\" with ", *largest,
+                      " bytes");
 }
 
 }  // namespace
@@ -48,14 +47,14 @@ absl::Status ModelTower::Prepare() {
   device_->MakeCurrent();
   LOCKSTEP_ASSIGN_OR_RETURN(context_, ops_.CreateContext(device_));
   LOCKSTEP_ASSIGN_OR_RETURN(stream_, device_->CreateStream({.background = options_.background}));
-  AddPlaces();
-  LOCKSTEP_RETURN_IF_ERROR(Annotate(staging_.Allocate(), ValuesAndGradients(graph_)));
+  const std::vector<size_t> bytes = AddPlaces();
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(staging_.Allocate(), ValuesAndGradients(graph_, bytes)));
   LOCKSTEP_RETURN_IF_ERROR(AllocateResults());
   LOCKSTEP_RETURN_IF_ERROR(MakePasses());
   return MakeEvents();
 }
 
-void ModelTower::AddPlaces() {
+std::vector<size_t> ModelTower::AddPlaces() {
   const int64_t batch = *std::ranges::max_element(options_.batches);
   const int64_t labels = batch * graph_.labels_per_example();
   const int64_t outputs = labels * graph_.num_outputs();
@@ -70,16 +69,18 @@ void ModelTower::AddPlaces() {
   places_.predictions = staging_.AddPlace(outputs * sizeof(float));
   most_rows_ =
       BatchRows(graph_).MostRows(options_.row_examples > 0 ? options_.row_examples : batch);
+  std::vector<size_t> of_values;
   for (size_t i = 0; i < graph_.variables().size(); ++i) {
     const ModelVariable& variable = graph_.variables()[i];
     const Shape most = options_.whole_tables ? variable.shape : MostOf(variable, most_rows_[i]);
-    const size_t bytes = most.num_elements() * SizeOf(variable.dtype);
+    const size_t bytes = of_values.emplace_back(most.num_elements() * SizeOf(variable.dtype));
     places_.values.push_back(staging_.AddPlace(bytes));
     const bool has_gradient = options_.training && !variable.frozen;
     places_.gradients.push_back(staging_.AddPlace(
         has_gradient ? bytes : 0,
         has_gradient && options_.own_gradients ? Staging::kOwn : Staging::kShared));
   }
+  return of_values;
 }
 
 Shape ModelTower::PredictionsOf(int64_t examples) const {

@@ -54,7 +54,8 @@ class ModelTower : public Tower {
     MutableTensorView predictions;
   };
 
-  void AddPlaces();
+  // Returns what the values of each variable take.
+  std::vector<size_t> AddPlaces();
   Shape PredictionsOf(int64_t examples) const;
   absl::Status AllocateResults();
   absl::Status MakePasses();

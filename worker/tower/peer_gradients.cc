@@ -1,5 +1,6 @@
 #include "worker/tower/peer_gradients.h"
 
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "worker/tower/batch_rows.h"
 
@@ -18,7 +19,8 @@ absl::StatusOr<std::unique_ptr<PeerGradients>> PeerGradients::Create(const Model
     peer->places_.push_back(peer->staging_.AddPlace(bytes));
     LOCKSTEP_ASSIGN_OR_RETURN(peer->copied_.emplace_back(), device->CreateEvent());
   }
-  LOCKSTEP_RETURN_IF_ERROR(peer->staging_.Allocate());
+  LOCKSTEP_RETURN_IF_ERROR(
+      Annotate(peer->staging_.Allocate(), "gradients of a tower on another device"));
   return peer;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 
@@ -76,7 +77,11 @@ absl::StatusOr<DevicePrefetcher::StepMemory*> DevicePrefetcher::MemoryFor(
     of_batch.stream = queues_[devices_.index_of(tower)].stream();
     Device* const device = devices_.of(tower);
     LOCKSTEP_ASSIGN_OR_RETURN(of_batch.host, device->AllocatePinned(bytes));
-    LOCKSTEP_ASSIGN_OR_RETURN(of_batch.device, device->Allocate(bytes));
+    absl::StatusOr<DeviceBuffer> memory_of_device = device->Allocate(bytes);
+    if (!memory_of_device.ok()) {
+      return Annotate(memory_of_device.status(), "batches that are copied ahead");
+    }
+    of_batch.device = *std::move(memory_of_device);
   }
   return &memory_.emplace_back(std::move(memory));
 }
