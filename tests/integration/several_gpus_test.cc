@@ -55,7 +55,7 @@ TEST_CASE("of more GPUs than a worker has towers it uses the first, and says so"
 }
 
 TEST_CASE("a worker's status tells what each of its GPUs is used for") {
-  Cluster cluster(1, 1);
+  Cluster cluster(1, 2);
   cluster.ImitateGpus(2);
   cluster.UseGpu(0);
   cluster.StartAll({.max_steps = 1'000'000, .model = kPlainModel, .more = "towers: 2"});
@@ -69,6 +69,11 @@ TEST_CASE("a worker's status tells what each of its GPUs is used for") {
     CHECK(gpu.memory_bytes() < gpu.memory_limit_bytes());
     CHECK(gpu.bytes_to_device() > gpu.bytes_to_host());
   }
+  const auto on_cpu = FetchStatus(cluster.spec().workers[1], absl::Seconds(1));
+  REQUIRE(on_cpu.ok());
+  CHECK(on_cpu->worker().device() == "cpu");
+  CHECK(on_cpu->worker().gpus().empty());
+  CHECK_THAT(cluster.worker(1).Output(), !Contains(" uses "));
   // The first alone sends what both have computed.
   CHECK(status->worker().gpus(0).bytes_to_host() > 100 * status->worker().gpus(1).bytes_to_host());
 }

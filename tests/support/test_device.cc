@@ -48,7 +48,7 @@ std::shared_ptr<worker::Device> MakeTestDevice(int threads, uint64_t seed) {
 std::vector<std::shared_ptr<worker::Device>> MakeTestDevices(int count, uint64_t seed) {
   const std::string kind = Kind();
   if (kind != "cpu" && kind != "deferred" && kind != "cuda") {
-    return Gpus().MakeDevices(/*threads=*/1, static_cast<size_t>(count));
+    return Gpus().MakeDevices(/*threads=*/1, static_cast<size_t>(count)).value();
   }
   std::vector<std::shared_ptr<worker::Device>> devices = {MakeTestDevice(/*threads=*/1, seed)};
   if (kind == "cpu") return devices;

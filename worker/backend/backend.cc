@@ -39,18 +39,10 @@ absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& dr
   return device;
 }
 
-// What waits for a GPU that is lost may never return.
-[[noreturn]] void EndProcess() {
-  log::Error("a GPU has failed and this process does not end: it is ended");
+// As GpuMonitorOptions::on_stuck.
+[[noreturn]] void EndProcess(const std::string& gpu) {
+  log::Error(absl::StrCat(gpu, " has failed, and this process waits for it: it is ended"));
   std::_Exit(static_cast<int>(ExitCode::kDeviceFailed));
-}
-
-void Watch(cuda::CudaDevice* gpu) {
-  const absl::StatusOr<const cuda::NvmlLibrary*> nvml = cuda::SharedNvml();
-  const absl::Status watched = nvml.ok() ? gpu->Watch(*nvml, &EndProcess) : nvml.status();
-  if (watched.ok()) return;
-  log::Info(absl::StrCat(gpu->name(), ": its utilization and errors of its hardware are not seen: ",
-                         watched.message()));
 }
 
 // So that the first reads the gradients of the others, which it reduces.
@@ -76,32 +68,34 @@ std::vector<int> OrdinalsOf(const DeviceChoice& choice, const cuda::Driver& driv
 absl::Status Backend::OpenGpus(const DeviceChoice& choice, const cuda::Driver& driver) {
   LOCKSTEP_RETURN_IF_ERROR(cuda::SharedCublasLt().status());
   LOCKSTEP_RETURN_IF_ERROR(cuda::SharedCudnn().status());
-  std::vector<std::shared_ptr<cuda::CudaDevice>> opened;
+  driver_ = &driver;
+  memory_limit_ = choice.memory_limit;
   std::vector<std::string> names;
   std::vector<std::string> descriptions;
   for (const int ordinal : OrdinalsOf(choice, driver)) {
-    auto gpu = OpenGpu(driver, ordinal, choice.memory_limit);
+    auto gpu = OpenGpu(driver, ordinal, memory_limit_);
     if (!gpu.ok()) {
       if (choice.kind != DeviceChoice::Kind::kAuto) return gpu.status();
-      problem_ = std::string(gpu.status().message());
+      absl::StrAppend(&problem_, problem_.empty() ? "" : "; ", gpu.status().message());
       continue;
     }
-    Watch(gpu->get());
     names.push_back((*gpu)->name());
     descriptions.push_back(
         absl::StrCat(names.back(), " (", cuda::DescribeDevice(driver, ordinal), ")"));
-    opened.push_back(*std::move(gpu));
+    if (first_ == nullptr) {
+      first_ = *std::move(gpu);
+    } else {
+      others_.push_back(ordinal);
+    }
   }
-  if (opened.empty()) return absl::FailedPreconditionError(problem_);
-  Connect(opened);
-  gpus_.assign(opened.begin(), opened.end());
+  if (first_ == nullptr) return absl::FailedPreconditionError(problem_);
   name_ = absl::StrJoin(names, ",");
   description_ = absl::StrJoin(descriptions, ", ");
   return absl::OkStatus();
 }
 
 const OpTable& Backend::ops(Precision precision) const {
-  return gpus_.empty() ? cpu::Ops() : cuda::Ops(precision);
+  return first_ == nullptr ? cpu::Ops() : cuda::Ops(precision);
 }
 
 absl::StatusOr<Backend> Backend::Open(const DeviceChoice& choice,
@@ -123,13 +117,24 @@ absl::StatusOr<Backend> Backend::Open(const DeviceChoice& choice,
 }
 
 std::shared_ptr<Device> Backend::MakeDevice(int threads) const {
-  if (!gpus_.empty()) return gpus_.front();
+  if (first_ != nullptr) return first_;
   return std::make_shared<CpuDevice>(threads);
 }
 
-std::vector<std::shared_ptr<Device>> Backend::MakeDevices(int threads, size_t most) const {
-  if (gpus_.empty()) return {MakeDevice(threads)};
-  return {gpus_.begin(), gpus_.begin() + static_cast<ptrdiff_t>(std::min(most, gpus_.size()))};
+absl::StatusOr<std::vector<std::shared_ptr<Device>>> Backend::MakeDevices(int threads,
+                                                                          size_t most) const {
+  if (first_ == nullptr) return std::vector{MakeDevice(threads)};
+  std::vector<std::shared_ptr<cuda::CudaDevice>> gpus = {first_};
+  for (const int ordinal : others_) {
+    if (gpus.size() >= most) break;
+    LOCKSTEP_ASSIGN_OR_RETURN(gpus.emplace_back(), OpenGpu(*driver_, ordinal, memory_limit_));
+  }
+  Connect(gpus);
+  const absl::StatusOr<const cuda::NvmlLibrary*> nvml = cuda::SharedNvml();
+  for (const auto& gpu : gpus) {
+    gpu->Watch(nvml.ok() ? *nvml : nullptr, [name = gpu->name()] { EndProcess(name); });
+  }
+  return std::vector<std::shared_ptr<Device>>(gpus.begin(), gpus.end());
 }
 
 }  // namespace lockstep::worker

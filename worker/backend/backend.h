@@ -2,12 +2,15 @@
 // names neither.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/backend/device_choice.h"
+#include "worker/device/cuda/cuda_device.h"
 #include "worker/device/cuda/driver.h"
 #include "worker/device/device.h"
 #include "worker/ops/op_table.h"
@@ -15,21 +18,25 @@
 
 namespace lockstep::worker {
 
-// Immutable, thread-safe. Copies share the GPUs.
+// Immutable, thread-safe. Copies share the first GPU.
 class Backend {
  public:
   Backend() = default;  // the CPU
 
-  // Opens the chosen devices and the libraries that their ops need. The driver outlives the
+  // Tries the chosen devices and opens the libraries that their ops need. The driver outlives the
   // backend. FAILED_PRECONDITION with the remedy where something is missing or too old; never for
   // kCpu and kAuto.
   static absl::StatusOr<Backend> Open(const DeviceChoice& choice,
                                       const absl::StatusOr<const cuda::Driver*>& driver);
 
-  // On the CPU a device of its own with so many threads; on GPUs the first of them.
+  // On the CPU a device of its own with so many threads; on GPUs the first of them, which stays
+  // open.
   std::shared_ptr<Device> MakeDevice(int threads) const;
-  // That of the CPU; or the first GPUs, at most so many.
-  std::vector<std::shared_ptr<Device>> MakeDevices(int threads, size_t most) const;
+  // That of the CPU; or the first GPUs, at most so many, until nobody has them any more. While it
+  // has them, the process ends where it waits for one that has failed. The error of a GPU that
+  // cannot be opened now.
+  absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(int threads, size_t most) const;
+  size_t num_devices() const { return 1 + others_.size(); }
   // The CPU computes in float32, whatever the precision.
   const OpTable& ops(Precision precision = Precision::kFloat32) const;
 
@@ -39,13 +46,16 @@ class Backend {
   const std::string& description() const { return description_; }
   // Chosen by kAuto.
   bool is_automatic() const { return is_automatic_; }
-  // Why kAuto has not taken a GPU, or none; empty: it has taken all, or was not asked.
+  // Why kAuto has left GPUs out, or found none; empty: it has all, or was not asked.
   const std::string& problem() const { return problem_; }
 
  private:
   absl::Status OpenGpus(const DeviceChoice& choice, const cuda::Driver& driver);
 
-  std::vector<std::shared_ptr<Device>> gpus_;  // none: the CPU
+  std::shared_ptr<cuda::CudaDevice> first_;  // null: the CPU
+  std::vector<int> others_;                  // ordinals of the other GPUs, in their order
+  const cuda::Driver* driver_ = nullptr;     // of GPUs
+  uint64_t memory_limit_ = 0;                // as in DeviceChoice
   std::string name_ = "cpu";
   std::string description_ = "the CPU";
   bool is_automatic_ = false;

@@ -19,8 +19,8 @@ class Event {
 
 // Work runs in order, beside that of other streams. Calls enqueue it and return; what they name
 // stays valid and unchanged until the stream has passed it. Errors are the device's. Used by one
-// thread at a time. No work runs once the
-// stream is destroyed; what had not run before may never run.
+// thread at a time. No work runs once the stream is destroyed; what had not run before may never
+// run.
 class Stream {
  public:
   virtual ~Stream() = default;

@@ -6,15 +6,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/quantity.h"
+#include "common/base/status_macros.h"
 #include "common/log/log.h"
 
 namespace lockstep::worker {
 
-WorkerDevices::WorkerDevices(const Backend& backend, int towers, int threads)
-    : devices_(backend.MakeDevices(std::max(1, threads / towers), static_cast<size_t>(towers))) {
-  if (names() == backend.name()) return;
-  log::Info(absl::StrCat("uses ", names(), " of ", backend.name(), ": the job has ",
-                         CountText(static_cast<uint64_t>(towers), "tower"), " per worker"));
+absl::StatusOr<WorkerDevices> WorkerDevices::Create(const Backend& backend, int towers,
+                                                    int threads) {
+  WorkerDevices devices;
+  LOCKSTEP_ASSIGN_OR_RETURN(devices.devices_, backend.MakeDevices(std::max(1, threads / towers),
+                                                                  static_cast<size_t>(towers)));
+  if (devices.devices_.size() < backend.num_devices()) {
+    log::Info(absl::StrCat("uses ", devices.names(), " of ", backend.name(), ": the job has ",
+                           CountText(static_cast<uint64_t>(towers), "tower"), " per worker"));
+  }
+  return devices;
 }
 
 TowerDevices WorkerDevices::towers() const {

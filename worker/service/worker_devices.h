@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "proto/status.pb.h"
 #include "worker/backend/backend.h"
 #include "worker/device/tower_devices.h"
@@ -16,8 +17,8 @@ class WorkerDevices {
  public:
   WorkerDevices() = default;  // none
   // For so many towers: on the CPU they share the threads; of more GPUs than towers the first are
-  // taken, and a line in the log says so.
-  WorkerDevices(const Backend& backend, int towers, int threads);
+  // taken, and a line in the log says so. Errors as Backend::MakeDevices.
+  static absl::StatusOr<WorkerDevices> Create(const Backend& backend, int towers, int threads);
 
   TowerDevices towers() const;
   // Where what concerns all towers is.

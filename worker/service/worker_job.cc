@@ -160,7 +160,8 @@ absl::Status WorkerJob::Prepare() {
         "same version everywhere"));
   }
   backend_ = FittingBackend(options_.backend, graph_);
-  devices_ = WorkerDevices(backend_, TowersOf(job.job()), options_.threads);
+  LOCKSTEP_ASSIGN_OR_RETURN(devices_,
+                            WorkerDevices::Create(backend_, TowersOf(job.job()), options_.threads));
   LOCKSTEP_RETURN_IF_ERROR(OpenData());
   memory_ = std::make_unique<SharedMemory>(job.job(), devices_.first(),
                                            Trainer::GradientBytes(job.job(), graph_, layout_));

@@ -134,15 +134,15 @@ absl::StatusOr<TowerGradient> TowerGroup::Reduce(int variable, const MutableTens
 absl::Status TowerGroup::Announce(const GradientReady& ready) {
   return ForEachLayer(descending_, by_tower_[0], &group_, [&](std::span<const int> variables) {
     for (const int variable : variables) {
+      LOCKSTEP_RETURN_IF_ERROR(AwaitPeers(variable));
       LOCKSTEP_RETURN_IF_ERROR(reduced_[variable].ready->Wait());
-      LOCKSTEP_RETURN_IF_ERROR(CheckPeers(variable));
     }
     ready(variables);
     return absl::OkStatus();
   });
 }
 
-absl::Status TowerGroup::CheckPeers(int variable) {
+absl::Status TowerGroup::AwaitPeers(int variable) {
   for (size_t tower = 0; tower < towers_.size(); ++tower) {
     if (peers_[tower] == nullptr) continue;
     LOCKSTEP_RETURN_IF_ERROR(by_tower_[tower][variable].ready->Wait());

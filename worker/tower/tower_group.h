@@ -71,9 +71,9 @@ class TowerGroup final : public TrainingTowers {
   absl::Status EnqueueReduction(std::span<const MutableTensorView> gradients);
   absl::StatusOr<TowerGradient> Reduce(int variable, const MutableTensorView& host);
   absl::Status Announce(const GradientReady& ready);
-  // The error of another device whose gradient has been reduced: that of a step is known to its own
-  // device alone.
-  absl::Status CheckPeers(int variable);
+  // On the other devices, before what is reduced of it: an error of a device is seen by waiting for
+  // that device's events alone, and the first device might wait for ever.
+  absl::Status AwaitPeers(int variable);
   absl::Status Finish();
 
   Device* const device_;                // that reduces

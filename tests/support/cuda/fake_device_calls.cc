@@ -55,7 +55,7 @@ void FakeDeviceCalls::AddTo(DriverFunctions* functions) {
   };
   functions->DeviceGetPciBusId = [](char* id, int size, CUdevice device) -> CUresult {
     return CallAnywhere("cuDeviceGetPCIBusId", [&](FakeDriver&) {
-      std::snprintf(id, static_cast<size_t>(size), "0000:%02d:00.0", device);
+      std::snprintf(id, static_cast<size_t>(size), "ffff:%02d:00.0", device);
       return kSuccess;
     });
   };

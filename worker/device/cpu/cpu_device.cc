@@ -22,19 +22,14 @@ void Free(std::byte* memory) { ::operator delete(memory, kAlignment); }
 
 CpuDevice::CpuDevice(int threads) : threads_(threads) { LOCKSTEP_CHECK(threads >= 1); }
 
-std::string CpuDevice::name() const {
-  return absl::StrCat("cpu (", threads_, threads_ == 1 ? " thread)" : " threads)");
-}
-
 // OpenMP keeps this number per calling thread.
 void CpuDevice::MakeCurrent() const { omp_set_num_threads(threads_); }
 
 absl::StatusOr<DeviceBuffer> CpuDevice::Allocate(size_t bytes) {
   void* memory = ::operator new(std::max<size_t>(bytes, 1), kAlignment, std::nothrow);
   if (memory == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no memory for ", bytes, " bytes of activations and gradients. Remedy: a ",
-                     "smaller batch per tower, or fewer towers"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "no memory for ", bytes, " bytes. Remedy: a smaller batch per tower, or fewer towers"));
   }
   return DeviceBuffer(static_cast<std::byte*>(memory), &Free);
 }

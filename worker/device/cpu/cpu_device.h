@@ -23,7 +23,7 @@ class CpuDevice : public Device {
   // Keeps the first one.
   void Fail(absl::Status error);
 
-  std::string name() const override;
+  std::string name() const override { return "cpu"; }
   bool is_host() const override { return true; }
   void MakeCurrent() const override;
   absl::StatusOr<DeviceBuffer> Allocate(size_t bytes) override;

@@ -44,18 +44,19 @@ CudaDevice::~CudaDevice() {
   if (context_ != nullptr) driver()->DevicePrimaryCtxRelease(handle_);
 }
 
-absl::Status CudaDevice::Watch(const NvmlLibrary* nvml, std::function<void()> on_stuck) {
+void CudaDevice::Watch(const NvmlLibrary* nvml, std::function<void()> on_stuck) {
+  if (monitor_ != nullptr) return;
   constexpr int kLongestId = 32;
   char id[kLongestId] = {};
-  LOCKSTEP_RETURN_IF_ERROR(driver_->ToStatus(driver()->DeviceGetPciBusId(id, kLongestId, handle_),
-                                             "cuDeviceGetPCIBusId"));
+  if (driver()->DeviceGetPciBusId(id, kLongestId, handle_) != kSuccess) nvml = nullptr;
   const auto fail = [this](const std::string& what) {
     FailWith(absl::InternalError(
         absl::StrCat(name_, ": ", what,
                      ". Remedy: see the kernel's log and nvidia-smi; the GPU may need a reset")));
   };
-  LOCKSTEP_ASSIGN_OR_RETURN(monitor_, GpuMonitor::Start(nvml, id, {fail, std::move(on_stuck)}));
-  return absl::OkStatus();
+  monitor_ = std::make_unique<GpuMonitor>(
+      nvml, id,
+      GpuMonitorOptions{name_, fail, [this] { return has_failed(); }, std::move(on_stuck)});
 }
 
 void CudaDevice::Fail(CUresult result, absl::string_view call) const {

@@ -24,10 +24,9 @@ class CudaDevice : public Device {
                                                             uint64_t memory_limit = 0);
   ~CudaDevice() override;
 
-  // Has NVML, which outlives the device, tell how busy the GPU is and when its hardware fails,
-  // which is an error of the device then. `on_stuck` as in GpuMonitorOptions. Once, before other
-  // threads use the device. Errors: NVML does not know the GPU, or tells nothing of it.
-  absl::Status Watch(const NvmlLibrary* nvml, std::function<void()> on_stuck);
+  // Has a monitor look after the GPU: errors of its hardware are the device's then. `nvml` and
+  // `on_stuck` as GpuMonitor has them. The first call counts; before other threads use the device.
+  void Watch(const NvmlLibrary* nvml, std::function<void()> on_stuck);
 
   const Driver& driver() const { return *driver_; }
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }

@@ -44,7 +44,7 @@ void CudaStream::CopyToDevice(void* to, const void* from, size_t bytes) {
   const CUresult result =
       device_->driver()->MemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(to), from, bytes, stream_);
   if (result != kSuccess) {
-    device_->Fail(result, absl::StrCat("cuMemcpyHtoDAsync of ", bytes, " bytes"));
+    return device_->Fail(result, absl::StrCat("cuMemcpyHtoDAsync of ", bytes, " bytes"));
   }
   device_->CountToDevice(bytes);
 }
@@ -54,7 +54,7 @@ void CudaStream::CopyToHost(void* to, const void* from, size_t bytes) {
   const CUresult result =
       device_->driver()->MemcpyDtoHAsync(to, reinterpret_cast<CUdeviceptr>(from), bytes, stream_);
   if (result != kSuccess) {
-    device_->Fail(result, absl::StrCat("cuMemcpyDtoHAsync of ", bytes, " bytes"));
+    return device_->Fail(result, absl::StrCat("cuMemcpyDtoHAsync of ", bytes, " bytes"));
   }
   device_->CountToHost(bytes);
 }

@@ -14,45 +14,68 @@ namespace {
 constexpr unsigned int kLookMilliseconds = 200;
 constexpr unsigned long long kFailures = kNvmlEventDoubleBitEccError | kNvmlEventXidCriticalError;
 
-// Xids that a program causes, of any process on the GPU, and not the hardware: a fault of a kernel,
-// its memory, or its end. Whose they are has an error of the driver.
-constexpr unsigned long long kXidsOfPrograms[] = {13, 31, 43, 45, 68, 109};
+// Xids after which a GPU computes no more, or not reliably, whoever uses it: ECC errors (48, 64,
+// 95), a halted controller (62, 119, 120), NVLink (74), the bus (79). All others are of one
+// program, which has an error of the driver, or report what the hardware has mended.
+constexpr unsigned long long kFatalXids[] = {48, 62, 64, 74, 79, 95, 119, 120};
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GpuMonitor>> GpuMonitor::Start(const NvmlLibrary* nvml,
-                                                              const std::string& pci_bus_id,
-                                                              GpuMonitorOptions options) {
-  std::unique_ptr<GpuMonitor> monitor(new GpuMonitor(nvml, std::move(options)));
-  LOCKSTEP_RETURN_IF_ERROR(monitor->Open(pci_bus_id));
-  monitor->thread_ = std::thread([self = monitor.get()] { self->Watch(); });
-  return monitor;
+GpuMonitor::GpuMonitor(const NvmlLibrary* nvml, const std::string& pci_bus_id,
+                       GpuMonitorOptions options)
+    : nvml_(nvml), options_(std::move(options)) {
+  absl::Status opened =
+      nvml == nullptr ? absl::UnavailableError("there is no NVML") : OpenDevice(pci_bus_id);
+  if (opened.ok()) opened = OpenEvents();
+  if (!opened.ok()) {
+    log::Info(absl::StrCat(
+        options_.name, ": errors of its hardware are those of the driver alone: ", opened.message(),
+        ". In a container NVIDIA_DRIVER_CAPABILITIES=compute,utility has NVML"));
+  }
+  thread_ = std::thread([this] { Watch(); });
 }
 
-absl::Status GpuMonitor::Open(const std::string& pci_bus_id) {
+absl::Status GpuMonitor::OpenDevice(const std::string& pci_bus_id) {
+  return nvml_->ToStatus((*nvml_)->DeviceByPciBusId(pci_bus_id.c_str(), &device_),
+                         absl::StrCat("nvmlDeviceGetHandleByPciBusId of ", pci_bus_id));
+}
+
+absl::Status GpuMonitor::OpenEvents() {
   const NvmlLibrary& nvml = *nvml_;
-  LOCKSTEP_RETURN_IF_ERROR(
-      nvml.ToStatus(nvml->DeviceByPciBusId(pci_bus_id.c_str(), &device_),
-                    absl::StrCat("nvmlDeviceGetHandleByPciBusId of ", pci_bus_id)));
   unsigned long long types = 0;
   LOCKSTEP_RETURN_IF_ERROR(nvml.ToStatus(nvml->SupportedEventTypes(device_, &types),
                                          "nvmlDeviceGetSupportedEventTypes"));
-  LOCKSTEP_RETURN_IF_ERROR(nvml.ToStatus(nvml->EventSetCreate(&events_), "nvmlEventSetCreate"));
-  // A GPU without ECC has no errors of it, and refuses to tell.
-  return nvml.ToStatus(nvml->RegisterEvents(device_, types & kFailures, events_),
-                       "nvmlDeviceRegisterEvents");
+  // NVML refuses to register what a GPU does not have, such as errors of ECC.
+  types &= kFailures;
+  if (types == 0) return absl::UnavailableError("NVML tells of none");
+  NvmlEventSet events = nullptr;
+  LOCKSTEP_RETURN_IF_ERROR(nvml.ToStatus(nvml->EventSetCreate(&events), "nvmlEventSetCreate"));
+  absl::Status registered =
+      nvml.ToStatus(nvml->RegisterEvents(device_, types, events), "nvmlDeviceRegisterEvents");
+  if (registered.ok()) {
+    events_ = events;
+  } else {
+    nvml->EventSetFree(events);
+  }
+  return registered;
 }
 
 GpuMonitor::~GpuMonitor() {
   stop_.Notify();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
   if (events_ != nullptr) (*nvml_)->EventSetFree(events_);
 }
 
 std::optional<int> GpuMonitor::utilization() const {
+  const int percent = utilization_.load(std::memory_order_relaxed);
+  return percent < 0 ? std::nullopt : std::optional(percent);
+}
+
+void GpuMonitor::SampleUtilization() {
+  if (device_ == nullptr) return;
   NvmlUtilization rates;
-  if ((*nvml_)->UtilizationRates(device_, &rates) != kNvmlSuccess) return std::nullopt;
-  return static_cast<int>(rates.gpu);
+  const bool is_known = (*nvml_)->UtilizationRates(device_, &rates) == kNvmlSuccess;
+  utilization_.store(is_known ? static_cast<int>(rates.gpu) : -1, std::memory_order_relaxed);
 }
 
 absl::StatusOr<std::string> GpuMonitor::NextFailure() const {
@@ -62,24 +85,34 @@ absl::StatusOr<std::string> GpuMonitor::NextFailure() const {
   if (result == kNvmlGpuIsLost) return "the GPU is lost";
   LOCKSTEP_RETURN_IF_ERROR(nvml_->ToStatus(result, "nvmlEventSetWait"));
   if (event.type == kNvmlEventDoubleBitEccError) return "an ECC error of two bits";
-  const bool is_of_program =
-      std::ranges::find(kXidsOfPrograms, event.data) != std::end(kXidsOfPrograms);
-  if (event.type != kNvmlEventXidCriticalError || is_of_program) return "";
-  return absl::StrCat("Xid ", event.data);
+  if (event.type != kNvmlEventXidCriticalError) return "";
+  const std::string xid = absl::StrCat("Xid ", event.data);
+  if (std::ranges::find(kFatalXids, event.data) != std::end(kFatalXids)) return xid;
+  log::Info(absl::StrCat(options_.name, ": ", xid, ", which is no failure of the GPU"));
+  return "";
+}
+
+void GpuMonitor::Look() {
+  SampleUtilization();
+  if (events_ == nullptr) {
+    stop_.WaitFor(absl::Milliseconds(kLookMilliseconds));
+    return;
+  }
+  const absl::StatusOr<std::string> failure = NextFailure();
+  if (failure.ok()) {
+    if (!failure->empty()) options_.on_failure(*failure);
+    return;
+  }
+  log::Warning(absl::StrCat(options_.name, ": errors of its hardware are not seen any more: ",
+                            failure.status().message()));
+  (*nvml_)->EventSetFree(std::exchange(events_, nullptr));
 }
 
 void GpuMonitor::Watch() {
-  absl::StatusOr<std::string> failure = "";
-  while (failure.ok() && failure->empty()) {
+  while (!options_.has_failed()) {
     if (stop_.HasBeenNotified()) return;
-    failure = NextFailure();
+    Look();
   }
-  if (!failure.ok()) {
-    log::Warning(absl::StrCat("errors of a GPU's hardware are not seen any more: ",
-                              failure.status().message()));
-    return;
-  }
-  options_.on_failure(*failure);
   if (!stop_.WaitFor(options_.grace)) options_.on_stuck();
 }
 

@@ -1,12 +1,14 @@
-// What NVML says of a GPU beside the driver: how busy it is, and when its hardware fails.
+// Looks after a GPU while it is used: how busy NVML says that it is, when its hardware fails, and
+// whether a process ends whose GPU has failed.
 #pragma once
 
+#include <atomic>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/monotonic_wait.h"
@@ -14,11 +16,15 @@
 
 namespace lockstep::worker::cuda {
 
+// All are called on the monitor's thread.
 struct GpuMonitorOptions {
-  // What has failed: "Xid 79". Called once at most, on the monitor's thread.
+  std::string name;  // "cuda:0"
+  // The hardware has failed: "Xid 79". has_failed is true afterwards.
   std::function<void(const std::string& what)> on_failure;
-  // A thread that waits for a GPU that is lost may never return. Called on the monitor's thread
-  // where the monitor still exists after this time.
+  // Whether the GPU has an error, whoever has found it.
+  std::function<bool()> has_failed;
+  // What waits for a GPU that has failed may never return: called where the monitor still exists
+  // `grace` after that.
   std::function<void()> on_stuck;
   absl::Duration grace = absl::Seconds(10);
 };
@@ -26,32 +32,32 @@ struct GpuMonitorOptions {
 // Thread-safe.
 class GpuMonitor {
  public:
-  // Of the GPU with this address ("0000:65:00.0"). `nvml` outlives it. Errors are NVML's.
-  static absl::StatusOr<std::unique_ptr<GpuMonitor>> Start(const NvmlLibrary* nvml,
-                                                           const std::string& pci_bus_id,
-                                                           GpuMonitorOptions options);
-  // Blocks for as long as NVML takes for one look, a fifth of a second, and for callbacks.
+  // Of the GPU with this address ("0000:65:00.0"). `nvml` outlives it; null: there is none. What
+  // NVML refuses to tell is not known: a line in the log says so.
+  GpuMonitor(const NvmlLibrary* nvml, const std::string& pci_bus_id, GpuMonitorOptions options);
+  // Blocks for one look, a fifth of a second, and for callbacks.
   ~GpuMonitor();
 
-  // Percent of the last moments in which a kernel ran, of any process; nullopt: NVML does not say.
+  // Percent of the last moments in which a kernel ran, of any process; nullopt: not known.
   std::optional<int> utilization() const;
 
  private:
-  GpuMonitor(const NvmlLibrary* nvml, GpuMonitorOptions options)
-      : nvml_(nvml), options_(std::move(options)) {}
-
-  absl::Status Open(const std::string& pci_bus_id);
+  absl::Status OpenDevice(const std::string& pci_bus_id);
+  absl::Status OpenEvents();
   // The monitor's thread.
   void Watch();
-  // Of the next event; empty: none of the hardware.
+  void Look();
+  void SampleUtilization();
+  // Of the next event; empty: there was none, or it is not one of the hardware.
   absl::StatusOr<std::string> NextFailure() const;
 
   const NvmlLibrary* const nvml_;
   const GpuMonitorOptions options_;
-  NvmlDeviceHandle device_ = nullptr;
-  NvmlEventSet events_ = nullptr;
+  NvmlDeviceHandle device_ = nullptr;  // null: NVML does not know it
+  NvmlEventSet events_ = nullptr;      // null: NVML tells of none
+  std::atomic<int> utilization_ = -1;  // -1: not known
   MonotonicNotification stop_;
-  std::thread thread_;
+  std::thread thread_;  // last: uses all above
 };
 
 }  // namespace lockstep::worker::cuda

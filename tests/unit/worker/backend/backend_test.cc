@@ -80,16 +80,32 @@ TEST_CASE("all GPUs are opened, or those that are named in their order") {
   const Backend all = *Backend::Open({.kind = Kind::kCuda}, &last->driver());
   CHECK(all.name() == "cuda:0,cuda:1,cuda:2");
   CHECK_THAT(all.description(), Catch::Contains("), cuda:1 ("));
-  CHECK(all.MakeDevices(1, 5).size() == 3);
-  const auto two = all.MakeDevices(1, 2);
+  CHECK(all.num_devices() == 3);
+  CHECK(all.MakeDevices(1, 5)->size() == 3);
+  const auto two = *all.MakeDevices(1, 2);
   REQUIRE(two.size() == 2);
+  CHECK(two[0] == all.MakeDevice(1));
   CHECK(two[0]->name() == "cuda:0");
   CHECK(two[1]->name() == "cuda:1");
 
   const Backend named = *Backend::Open({.kind = Kind::kCuda, .ordinals = {2, 0}}, &last->driver());
   CHECK(named.name() == "cuda:2,cuda:0");
   CHECK(named.MakeDevice(1)->name() == "cuda:2");
-  CHECK(Backend().MakeDevices(1, 2).size() == 1);
+  CHECK(Backend().MakeDevices(1, 2)->size() == 1);
+  CHECK(Backend().num_devices() == 1);
+}
+
+TEST_CASE("GPUs that nobody uses do not stay open") {
+  const auto last = test::MakeFakeGpu(1, /*ordinal=*/2);
+  const test::FakeDriver& fake = test::FakeDriver::Current();
+  const size_t before = fake.live();
+  const Backend all = *Backend::Open({.kind = Kind::kAuto}, &last->driver());
+  CHECK(fake.live() == before + 1);
+  {
+    const auto two = *all.MakeDevices(1, 2);
+    CHECK(fake.live() == before + 2);
+  }
+  CHECK(fake.live() == before + 1);
 }
 
 TEST_CASE("auto leaves out a GPU that cannot be used and says why; cuda is refused") {
@@ -105,6 +121,11 @@ TEST_CASE("auto leaves out a GPU that cannot be used and says why; cuda is refus
   CHECK_THAT(other.problem(), Catch::StartsWith("cuda:0: cuDeviceGet: "));
   CHECK_THAT(std::string(open(Kind::kCuda).status().message()),
              Catch::StartsWith("cuda:0: cuDeviceGet: ") && Catch::EndsWith("or --device=cpu"));
+  // One that can be opened at the start and not when a job wants it.
+  const Backend both = *Backend::Open({.kind = Kind::kAuto}, &gpu->driver());
+  fake.FailCall(0, test::kErrorLaunchFailed);
+  CHECK_THAT(std::string(both.MakeDevices(1, 2).status().message()),
+             Catch::StartsWith("cuda:1: cuDeviceGet: "));
 }
 
 TEST_CASE("a GPU that is not there is refused with the number of those that are") {

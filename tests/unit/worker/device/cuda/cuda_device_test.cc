@@ -10,6 +10,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "tests/support/cuda/fake_driver.h"
+#include "tests/support/cuda/fake_nvml.h"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -113,6 +114,21 @@ TEST_CASE("a GPU copies another one's memory once it is written, and none takes 
   CHECK_THAT(std::string(first->status().message()),
              Catch::StartsWith("cuda:0: cuMemcpyAsync of 8 bytes from another GPU: CUDA_ERROR"));
   CHECK(second->status().ok());
+}
+
+TEST_CASE("an error of a GPU's hardware is the device's, with its exit code and the remedy") {
+  FakeDriver fake(1);
+  test::FakeNvml nvml;
+  const auto driver = MadeDriver();
+  const auto device = *CudaDevice::Create(driver.get(), 0);
+  device->Watch(nvml.library(), [] {});
+  while (!device->use().utilization.has_value()) std::this_thread::yield();
+  CHECK(device->use().utilization == test::FakeNvml::kUtilization);
+  nvml.Add(kNvmlEventXidCriticalError, 79);
+  while (!device->has_failed()) std::this_thread::yield();
+  CHECK(ExitCodeFor(device->status()) == ExitCode::kDeviceFailed);
+  CHECK(device->status().message() ==
+        "cuda:0: Xid 79. Remedy: see the kernel's log and nvidia-smi; the GPU may need a reset");
 }
 
 TEST_CASE("a GPU counts the bytes that are copied to it and from it") {
