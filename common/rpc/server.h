@@ -48,7 +48,8 @@ class Server {
   // Health: "" is live from the start; "ready" is set here.
   virtual void SetReady(bool ready) = 0;
   // Tells those who watch its health, refuses new calls, gives calls in flight `grace`, then
-  // cancels them; returns when all are done.
+  // cancels them; returns when all are done. Refusals that are held are sent first. Without grace
+  // they may be cancelled before they are written.
   // Done on destruction, without grace.
   virtual void Shutdown(absl::Duration grace) = 0;
 };

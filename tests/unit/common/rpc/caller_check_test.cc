@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -60,7 +61,7 @@ class Process {
     return std::make_unique<test::PendingCall>(channel_, path, body, authorization);
   }
 
-  void Shutdown() { (*server_)->Shutdown(absl::ZeroDuration()); }
+  void Shutdown(absl::Duration grace) { (*server_)->Shutdown(grace); }
 
  private:
   const std::string text_ = security::JobToken::NewText();
@@ -162,12 +163,21 @@ TEST_CASE("A server that stops answers the refused calls that it holds") {
     process.Call(kStatus, reader, kNoMessage);
     process.Call(kStatus, "");
   }
-  const auto held = process.Start(kStatus, reader, kNoMessage);
-  const auto stranger = process.Start(kStatus, "");
+  // The last half of them would be held for longer than the grace, and be cancelled then.
+  constexpr int kHeld = 2 * security::RefusalPace::kAtOnce;
+  const absl::Duration grace = kHeld / 2 * security::RefusalPace::kInterval;
+  std::vector<std::unique_ptr<test::PendingCall>> held, strangers;
+  for (int i = 0; i < kHeld; ++i) {
+    held.push_back(process.Start(kStatus, reader, kNoMessage));
+    strangers.push_back(process.Start(kStatus, ""));
+  }
   CHECK(process.Call(kStatus, reader).ok());
-  process.Shutdown();
-  CHECK(held->Wait().error_code() == StatusCode::INVALID_ARGUMENT);
-  CHECK(stranger->Wait().error_code() == StatusCode::UNAUTHENTICATED);
+  process.Shutdown(grace);
+  for (int i = 0; i < kHeld; ++i) {
+    CAPTURE(i);
+    CHECK(held[i]->Wait().error_code() == StatusCode::INVALID_ARGUMENT);
+    CHECK(strangers[i]->Wait().error_code() == StatusCode::UNAUTHENTICATED);
+  }
 }
 
 }  // namespace
