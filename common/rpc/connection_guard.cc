@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>
-#include <malloc.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/log/log.h"
+#include "common/rpc/process.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -137,7 +137,7 @@ bool ConnectionGuard::IsTime(bool is_full, absl::Duration now) {
 void ConnectionGuard::Look(bool is_full, absl::Duration now) {
   if (!IsTime(is_full, now)) return;
   // The heap keeps what is freed for the next messages; those of strangers do not come again.
-  if (std::exchange(trim_, false)) malloc_trim(0);
+  if (std::exchange(trim_, false)) TrimHeap();
   known_memory_ = ResidentBytes();
   const Shortage shortage = {.descriptors = is_full,
                              .memory = known_memory_ > calm_memory_ + kShortOfMemory};

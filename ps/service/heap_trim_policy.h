@@ -15,14 +15,18 @@ struct PsActivity {
   friend bool operator==(const PsActivity&, const PsActivity&) = default;
 };
 
-// Never while workers may make a step: for 256 MiB a trim holds the heap's locks for 20 ms, and the
-// messages after it take 120 ms more, because the kernel maps their pages again. Thread-compatible.
+// For 256 MiB a trim holds the heap's locks for 20 ms, and the messages after it take 120 ms more,
+// because the kernel maps their pages again. So it is not due while a job trains. Without variables
+// there are no steps. With them it is due when nothing has changed for a pause, 15 s at first and
+// twice as long each time, up to 1 h: a job of longer steps pays for a few trims.
+//
+// One exception is not of this policy: a server trims after it has closed connections of strangers,
+// also while its job trains (common/rpc/connection_guard.h). Thread-compatible.
 class HeapTrimPolicy {
  public:
-  // Without variables there are no steps. The background needs a moment to free what was dropped.
+  // The last calls of an epoch keep what was dropped until they return.
   static constexpr absl::Duration kPauseWithoutVariables = absl::Seconds(1);
-  // With variables the job may go on at any time. The pause doubles with each trim, so that a job
-  // of long steps pays for a few of them only.
+  // With variables the job may go on at any time.
   static constexpr absl::Duration kFirstPause = absl::Seconds(15);
   static constexpr absl::Duration kLongestPause = absl::Hours(1);
 
