@@ -94,15 +94,17 @@ absl::Status WaitForChief(const DaemonContext& daemon, const absl::Notification&
   return absl::OkStatus();
 }
 
-// Returns when the process is told to stop, or its chief has gone for good. Trims the heap
-// meanwhile.
+// Returns when the process is told to stop, or its chief has gone for good. Has the heap trimmed
+// meanwhile: in the background, after what was dropped has been freed there.
 absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, CopyHost* copy,
-                        const ShutdownSignal& stop) {
+                        SerialThread* background, const ShutdownSignal& stop) {
   bool has_warned = false;
   HeapTrimPolicy trim;
+  bool must_trim = false;  // stays while too much waits in the background
   while (!stop.notification()->WaitFor(kPoll)) {
     const PsActivity activity{.own = shard.Activity(), .copy = copy->Activity()};
-    if (trim.IsDue(activity, Clock::Real()->Monotonic())) TrimHeap();
+    must_trim = trim.IsDue(activity, Clock::Real()->Monotonic()) || must_trim;
+    if (must_trim) must_trim = !background->TryDo(TrimHeap);
     if (!orphan.IsOrphan(Clock::Real()->Monotonic())) continue;
     if (!shard.GetView().holds_unsaved) return orphan.Ended();
     if (std::exchange(has_warned, true)) continue;
@@ -190,7 +192,7 @@ absl::Status Run(const DaemonContext& daemon) {
   stop->OnHangup([&daemon] { daemon.cluster->Reread(/*workers_may_change=*/true); });
   const absl::Cleanup end_reading = [stop] { stop->OnHangup(nullptr); };
   absl::Status end = WaitForChief(daemon, called, &asked);
-  if (end.ok()) end = WaitForEnd(orphan, shard, &*copy, *stop);
+  if (end.ok()) end = WaitForEnd(orphan, shard, &*copy, &background, *stop);
   if (!end.ok()) return end;
   const ExitCode code = stop->Wait();
   LogEnd(code, reason);
