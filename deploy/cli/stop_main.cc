@@ -34,9 +34,8 @@ absl::Status Say(const std::string& text) {
   return FlushOutput();
 }
 
-// Of a chief that answers nothing any more: somebody else has stopped the job, or it is done.
-absl::StatusOr<int> SayEnded() {
-  LOCKSTEP_RETURN_IF_ERROR(Say("the job has ended already, and its chief exits\n"));
+absl::StatusOr<int> SayEnding() {
+  LOCKSTEP_RETURN_IF_ERROR(Say(EndingText()));
   return 0;
 }
 
@@ -49,12 +48,12 @@ absl::StatusOr<int> Stop() {
                             LoadToolCredentials(address, security::CallerRole::kOperator));
   while (true) {
     const auto status = FetchStatus(address, kStatusTimeout, credentials.get());
-    if (IsEnding(status.status())) return SayEnded();
+    if (IsEnding(status.status())) return SayEnding();
     if (!status.ok()) return NoChiefError(status.status());
     LOCKSTEP_RETURN_IF_ERROR(CheckIsChief(address, *status));
     const absl::StatusOr<StopReply> reply = StopJob(address, credentials.get());
     if (absl::IsDeadlineExceeded(reply.status())) continue;
-    if (IsEnding(reply.status())) return SayEnded();
+    if (IsEnding(reply.status())) return SayEnding();
     if (!reply.ok()) return StopError(reply.status());
     if (const std::string warning = StopWarning(*reply); !warning.empty()) {
       std::fputs(absl::StrCat("warning: ", warning, "\n").c_str(), stderr);

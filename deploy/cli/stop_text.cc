@@ -50,6 +50,8 @@ bool IsEnding(const absl::Status& status) {
   return IsChiefStopping(status) || absl::IsCancelled(status);
 }
 
+std::string EndingText() { return "the chief exits; its log says whether the job has ended\n"; }
+
 absl::Status NoChiefError(const absl::Status& status) {
   if (absl::IsUnimplemented(status)) return UsageError(SetRemedy(status, kRightAddress).message());
   const bool is_silent = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);

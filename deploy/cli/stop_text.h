@@ -18,8 +18,10 @@ std::string StopText(const StopReply& reply);
 std::string StopWarning(const StopReply& reply);
 
 // Of a chief that answers nothing any more, because it ends: its own answer, or CANCELLED from its
-// server.
+// server. The job need not have ended: after SIGTERM the next chief goes on with it.
 bool IsEnding(const absl::Status& status);
+// What is said then. With a line's end.
+std::string EndingText();
 // Why the process did not tell who it is, with what the user can do.
 absl::Status NoChiefError(const absl::Status& status);
 // Why the chief did not end the job, with the same.

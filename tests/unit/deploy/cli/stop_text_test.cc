@@ -60,6 +60,10 @@ TEST_CASE("a chief that ends is told from one that is not there") {
   CHECK_FALSE(IsEnding(absl::OkStatus()));
 }
 
+TEST_CASE("nobody is told that the job of a chief that exits has ended") {
+  CHECK(EndingText() == "the chief exits; its log says whether the job has ended\n");
+}
+
 TEST_CASE("what the user can do follows from how the call failed") {
   const absl::Status away = NoChiefError(absl::UnavailableError("task (host:1) is not available"));
   CHECK(ExitCodeFor(away) == ExitCode::kPeersLost);
