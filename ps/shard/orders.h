@@ -280,13 +280,15 @@ struct PendingVariable {
   std::vector<WorkerIndex> from;
 };
 
-// What changes while workers use a shard.
+// What changes while workers use a shard. Counts are those since it was started.
 struct ShardActivity {
   bool has_variables = false;
   GlobalStep shard_step;
-  uint64_t pushes = 0;      // that were counted
-  uint64_t held_bytes = 0;  // of gradients
+  uint64_t pushes = 0;          // PushCounts
+  uint64_t held_bytes = 0;      // of gradients
+  uint64_t answered_pulls = 0;  // with values
   uint64_t waiting_pulls = 0;
+  uint64_t state_messages = 0;  // of Store and PutState
 
   friend bool operator==(const ShardActivity&, const ShardActivity&) = default;
 };

@@ -108,6 +108,7 @@ class ParkedPulls {
 // Who reads from a shard, in all its epochs.
 struct Readers {
   ParkedPulls parked;
+  uint64_t num_answered = 0;  // pulls, with values
   // Bytes in replies that a worker has not read: each keeps the version that it shows.
   absl::flat_hash_map<WorkerIndex, std::shared_ptr<std::atomic<uint64_t>>> unread;
 };

@@ -168,7 +168,9 @@ ShardActivity Shard::Activity() const {
   absl::MutexLock lock(&mutex_);
   ShardActivity activity{
       .pushes = counts_.accepted + counts_.stale + counts_.duplicates + counts_.rejected,
-      .waiting_pulls = readers_.parked.size()};
+      .answered_pulls = readers_.num_answered,
+      .waiting_pulls = readers_.parked.size(),
+      .state_messages = state_messages_};
   if (const EpochState* const state = gate_.state()) {
     state->mu.AssertHeld();
     activity.has_variables = true;

@@ -174,6 +174,7 @@ class Shard {
   bool is_creating_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t num_copies_ ABSL_GUARDED_BY(mutex_) = 0;  // targets that were made
   PushCounts counts_ ABSL_GUARDED_BY(mutex_);
+  uint64_t state_messages_ ABSL_GUARDED_BY(mutex_) = 0;  // that Store and PutState have admitted
   Readers readers_ ABSL_GUARDED_BY(mutex_);
   EpochGate gate_;
 };

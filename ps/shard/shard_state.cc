@@ -48,6 +48,7 @@ absl::StatusOr<bool> Shard::PutState(const StateOrder& order) {
   absl::MutexLock lock(&mutex_);
   state.mu.AssertHeld();
   LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckWorker(order.worker)));
+  ++state_messages_;
   if (!view_.is_copy() || state.incoming == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("state of shard ", view_.shard().value(), ": ",

@@ -33,6 +33,7 @@ absl::StatusOr<bool> Shard::Store(const StoreOrder& order) {
     DeferringLock lock(&mutex_);
     state.mu.AssertHeld();
     LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckWorker(order.worker)));
+    ++state_messages_;
     StoredVersion* const stored = state.to_store.Find(order.version);
     if (stored == nullptr) return true;
     stored->Take(pieces, order.tensors);

@@ -217,7 +217,10 @@ void ValueReader::Pull(const PullOrder& order, std::vector<ResolvedPiece> pieces
   }
   if (!order.slot.empty() || order.averages) {
     auto result = ReadKept(variables_, snapshots_, to_store_, order, *pull.pieces);
-    if (result.ok()) result->pin = std::move(pull.pin);
+    if (result.ok()) {
+      result->pin = std::move(pull.pin);
+      ++readers_.num_answered;
+    }
     return deferred->Answer<PullResult>(std::move(pull.done), std::move(result));
   }
   ParkedPulls::Attempt attempt = TryPull(&pull);
@@ -271,13 +274,15 @@ absl::Status ValueReader::Park(ParkedPull* pull, const AwaitedPart& part, bool i
 
 // One version for all pieces: the one asked for, or, where that is kept no longer, the newest that
 // all of them have.
-ParkedPulls::Attempt ValueReader::TryPull(ParkedPull* pull) const {
+ParkedPulls::Attempt ValueReader::TryPull(ParkedPull* pull) {
   ParkedPulls::Attempt attempt = ReadVersion(pull);
   auto* const result = std::get_if<PullResult>(&attempt);
-  if (result != nullptr && pull->by_reference && !variables_.shared_values.bytes.empty()) {
+  if (result == nullptr) return attempt;
+  ++readers_.num_answered;
+  if (pull->by_reference && !variables_.shared_values.bytes.empty()) {
     ReferTo(variables_.shared_values, result);
   }
-  if (result != nullptr && !result->by_reference) result->pin = std::move(pull->pin);
+  if (!result->by_reference) result->pin = std::move(pull->pin);
   return attempt;
 }
 

@@ -33,8 +33,8 @@ class ValueReader {
   // Counts what the pull brings as not read, while it exists. RESOURCE_EXHAUSTED: too much.
   absl::StatusOr<std::shared_ptr<const void>> PinUnread(WorkerIndex worker,
                                                         const std::vector<ResolvedPiece>& pieces);
-  // The result, or the part for which the pull has to wait.
-  ParkedPulls::Attempt TryPull(ParkedPull* pull) const;
+  // The result, which is counted as answered, or the part for which the pull has to wait.
+  ParkedPulls::Attempt TryPull(ParkedPull* pull);
   ParkedPulls::Attempt ReadVersion(ParkedPull* pull) const;
   absl::Status Park(ParkedPull* pull, const AwaitedPart& part, bool is_over, PullTicket* ticket,
                     DeferredCallbacks* deferred);

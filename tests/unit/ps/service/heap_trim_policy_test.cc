@@ -56,7 +56,9 @@ TEST_CASE("each kind of activity says that a step is made") {
   };
   CHECK(keeps_busy([&](int i) { f.activity.own.pushes = i; }));
   CHECK(keeps_busy([&](int i) { f.activity.own.held_bytes = i; }));
+  CHECK(keeps_busy([&](int i) { f.activity.own.answered_pulls = i; }));
   CHECK(keeps_busy([&](int i) { f.activity.own.waiting_pulls = i; }));
+  CHECK(keeps_busy([&](int i) { f.activity.own.state_messages = i; }));
   CHECK(keeps_busy([&](int i) { f.activity.copy.pushes = i; }));
 }
 

@@ -109,7 +109,9 @@ TEST_CASE("a copy that awaits state begins where its primary is") {
   CHECK(absl::IsUnavailable(copy.Mean(0, 1, {1}).status()));
   REQUIRE(copy.Begin().ok());
   CHECK(copy.shard.GetView().shard_step == GlobalStep(kBegin));
+  const ShardActivity before = copy.shard.Activity();
   REQUIRE(copy.Begin().ok());
+  CHECK(copy.shard.Activity() != before);
   CHECK(absl::IsFailedPrecondition(copy.Begin(kBegin + 1).status()));
 }
 

@@ -145,7 +145,9 @@ TEST_CASE("a token tells what is to be stored, and reading waits until all of it
   // In pieces that overlap, and again.
   CHECK(Store(&harness, 1, {{VariableId(kW), "", 2, 6}}, {0, 8}).status().code() ==
         absl::StatusCode::kInvalidArgument);
+  const ShardActivity before = harness.shard.Activity();
   CHECK_FALSE(*Store(&harness, 1, {{VariableId(kW), "", 0, 4}}, {7}));
+  CHECK(harness.shard.Activity() != before);
   CHECK_FALSE(*Store(&harness, 1, {{VariableId(kW), "", 0, 4}}, {7}));
   CHECK(pulled.IsParked());
   CHECK(*Store(&harness, 1, {All(kW)}, {7, 8}));
