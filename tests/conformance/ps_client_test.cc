@@ -279,12 +279,14 @@ TEST_CASE("The end answers tokens with done and parked calls with an error") {
 
 TEST_CASE("For the next chief a ps whose job is over is gone already") {
   Ps ps;
+  const auto next = ps.ps()->NewControl();
+  CHECK(CallAndWait(*next, kGetView, GetViewRequest()).ok());
   REQUIRE(CallAndWait(*ps.control(), kFinish, JobIsOver()).ok());
-  CHECK(absl::IsUnavailable(ps.GetView().status()));
-  CHECK(absl::IsUnavailable(ps.SetView(TwoWorkers(2)).status()));
+  CHECK(absl::IsUnavailable(CallAndWait(*next, kGetView, GetViewRequest()).status()));
+  CHECK(absl::IsUnavailable(CallAndWait(*next, kSetView, TwoWorkers(2)).status()));
   RenewLeaseRequest renewal;
   *renewal.mutable_command() = ChiefCommand(2);
-  CHECK(absl::IsUnavailable(CallAndWait(*ps.control(), kRenewLease, renewal).status()));
+  CHECK(absl::IsUnavailable(CallAndWait(*next, kRenewLease, renewal).status()));
 }
 
 TEST_CASE("Cancel ends what is parked and every later call, of this client alone") {

@@ -8,7 +8,6 @@
 #include "absl/synchronization/mutex.h"
 #include "ps/service/command_calls.h"
 #include "ps/service/convert.h"
-#include "ps/service/job_finisher.h"
 #include "tests/support/fake_ps_data.h"
 #include "tests/support/fake_service_client.h"
 
@@ -74,8 +73,12 @@ class Calls {
 
 class InProcessControl final : public test::FakeServiceClient<PsControlService> {
  public:
-  InProcessControl(ps::Shard* shard, Incarnation incarnation, ps::CommandWatch* watch)
-      : shard_(shard), incarnation_(incarnation), watch_(watch == nullptr ? &own_watch_ : watch) {
+  InProcessControl(ps::Shard* shard, Incarnation incarnation, ps::CommandWatch* watch,
+                   ps::JobFinisher* finisher)
+      : shard_(shard),
+        incarnation_(incarnation),
+        watch_(watch == nullptr ? &own_watch_ : watch),
+        finisher_(finisher == nullptr ? &own_finisher_ : finisher) {
     Handle(kGetView, std::bind_front(&InProcessControl::GetView, this));
     Handle(kSetView, std::bind_front(&InProcessControl::SetView, this));
     Handle(kCreateVariables, std::bind_front(&InProcessControl::CreateVariables, this));
@@ -90,13 +93,13 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
 
  private:
   void GetView(const GetViewRequest&, Callback<SetViewReply> done) {
-    if (const absl::Status status = finisher_.CheckServing(); !status.ok()) return done(status);
+    if (const absl::Status status = finisher_->CheckServing(); !status.ok()) return done(status);
     SetViewReply reply = ps::ToViewReply(shard_->Report(), incarnation_);
     *reply.mutable_command_status() = watch_->Status();
     done(std::move(reply));
   }
   void SetView(const SetViewRequest& request, Callback<SetViewReply> done) {
-    if (const absl::Status status = finisher_.CheckServing(); !status.ok()) return done(status);
+    if (const absl::Status status = finisher_->CheckServing(); !status.ok()) return done(status);
     const auto view = ps::FromProto(request);
     if (!view.ok()) return done(view.status());
     const auto state = shard_->SetView(*view);
@@ -138,12 +141,12 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
     done(ReleaseSnapshotReply());
   }
   void Finish(const FinishRequest& request, Callback<FinishReply> done) {
-    const absl::StatusOr<ps::JobEnd> end = finisher_.Finish(request);
+    const absl::StatusOr<ps::JobEnd> end = finisher_->Finish(request);
     if (!end.ok()) return done(end.status());
     done(FinishReply());
   }
   void RenewLease(const RenewLeaseRequest& request, Callback<RenewLeaseReply> done) {
-    if (const absl::Status status = finisher_.CheckServing(); !status.ok()) return done(status);
+    if (const absl::Status status = finisher_->CheckServing(); !status.ok()) return done(status);
     done(ps::HandleRenewLease(*shard_, request, watch_));
   }
   void WatchCommand(const WatchCommandRequest& request, Callback<WatchCommandReply> done) {
@@ -159,7 +162,8 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
   Calls calls_;
   ps::CommandWatch own_watch_{Clock::Real()};
   ps::CommandWatch* const watch_;
-  ps::JobFinisher finisher_{shard_, watch_};
+  ps::JobFinisher own_finisher_{shard_, watch_};
+  ps::JobFinisher* const finisher_;
 };
 
 std::unique_ptr<PulledValues> Copied(const ps::PullResult& result) {
@@ -267,8 +271,9 @@ class InProcessData final : public PsData {
 }  // namespace
 
 std::unique_ptr<PsControl> MakeInProcessControl(ps::Shard* shard, Incarnation incarnation,
-                                                ps::CommandWatch* watch) {
-  return std::make_unique<InProcessControl>(shard, incarnation, watch);
+                                                ps::CommandWatch* watch,
+                                                ps::JobFinisher* finisher) {
+  return std::make_unique<InProcessControl>(shard, incarnation, watch, finisher);
 }
 
 std::unique_ptr<PsData> MakeInProcessData(ps::Shard* shard, bool owns_payloads) {
