@@ -68,8 +68,8 @@ class SimChiefs::ProcessControl final : public PsControl {
 struct SimChiefs::Process {
   Process(const Node& as, SimChiefs* chiefs) : node(as), executor(chiefs, this, life) {}
 
-  // A chief that knows the end of the job answers until it is killed, also one that has found the
-  // job done and has not taken command. A standby leaves.
+  // A chief that knows the end of the job answers until it is killed or started again, also one
+  // that has found the job done and has not taken command. A standby leaves.
   bool answers() const {
     const bool was_standby = is_standby && end.has_value() && !has_commanded;
     return life->is_alive && !life->is_stopped && !has_left && !was_standby;

@@ -10,8 +10,8 @@ namespace {
 // Of a worker, until a chief hears of it: longer than a lease and a take-over.
 constexpr absl::Duration kLongestDelay = absl::Seconds(12);
 
-// How long a chief that has ended is away until it is started again.
-constexpr absl::Duration kRestartPause = absl::Seconds(1);
+// How often `lockstep up` looks.
+constexpr absl::Duration kRestartPoll = absl::Seconds(1);
 
 // Once the end is being told, another chief has nothing to take over.
 bool IsTellingTheEnd(SimCluster* cluster) {
@@ -71,7 +71,7 @@ void PlanDisturbances(Disturbance disturb, const std::shared_ptr<Random>& random
 // A chief that takes command while the ps hear that the job is over waits for them, gives up, and
 // hears of the end when it stands by again.
 void RestartEndedChiefs(SimCluster* cluster) {
-  cluster->events().After(kRestartPause, [cluster] {
+  cluster->events().After(kRestartPoll, [cluster] {
     cluster->chief().RestartEnded();
     RestartEndedChiefs(cluster);
   });
