@@ -33,7 +33,8 @@ class ServedCall : public std::enable_shared_from_this<Call> {
   absl::Status CheckCaller(absl::string_view path) {
     return rpc::CheckCaller(queue_.callers, path, context_, &caller_);
   }
-  // SendError answers, now or later on another thread. The call is kept until then.
+  // SendError answers, now or later on another thread, and not at all where its caller has gone.
+  // The call is kept until then.
   void Refuse(const absl::Status& status) {
     queue_.refusals->Send(
         {.call = this,
@@ -44,7 +45,7 @@ class ServedCall : public std::enable_shared_from_this<Call> {
         [call = this->shared_from_this(), status] { call->SendError(ToGrpc(status)); });
   }
   // The call is over for gRPC. Where its caller has gone, a refusal need not be sent any more.
-  void DropRefusal() {
+  void DropRefusalIfCancelled() {
     if (context_.IsCancelled()) queue_.refusals->Drop(this);
   }
 

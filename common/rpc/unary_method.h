@@ -89,7 +89,7 @@ class UnaryCall final : public ServedCall<UnaryCall<Request, Reply>> {
   void SendError(const grpc::Status& error) { responder_.FinishWithError(error, answered_.Arm()); }
 
   void Answered(bool) {}
-  void Ended(bool) { this->DropRefusal(); }
+  void Ended(bool) { this->DropRefusalIfCancelled(); }
 
   const std::shared_ptr<const Method> method_;
   grpc::ByteBuffer body_;

@@ -46,7 +46,7 @@ class UnknownCall final : public ServedCall<UnknownCall, grpc::GenericServerCont
   void SendError(const grpc::Status& error) { stream_.Finish(error, answered_.Arm()); }
 
   void Answered(bool) {}
-  void Ended(bool) { DropRefusal(); }
+  void Ended(bool) { DropRefusalIfCancelled(); }
 
   grpc::AsyncGenericService* const calls_;
   grpc::GenericServerAsyncReaderWriter stream_;

@@ -140,7 +140,7 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
   void Ended(bool) {
     absl::AnyInvocable<void()> cancelled = std::move(cancelled_);
     if (cancelled != nullptr && context_.IsCancelled()) cancelled();
-    this->DropRefusal();
+    this->DropRefusalIfCancelled();
   }
 
   const std::shared_ptr<const Method> method_;
