@@ -26,7 +26,8 @@ class JobFinisher {
   JobFinisher(Shard* shard, CommandWatch* watch) : shard_(shard), watch_(watch) {}
 
   // Answers what is parked at the shard and at the watch. Errors of Shard::Finish;
-  // INVALID_ARGUMENT: an exit code that is none.
+  // INVALID_ARGUMENT: an exit code that is none. A ps without variables takes the end of a job that
+  // is done or was interrupted, not its failure.
   absl::StatusOr<JobEnd> Finish(const FinishRequest& request);
 
   // OK until the job is over. UNAVAILABLE then: for the next chief the process is as good as gone.
