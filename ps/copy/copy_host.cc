@@ -36,21 +36,20 @@ absl::StatusOr<uint32_t> CopyHost::Open() {
     if (!server.ok()) return server.status();
     shard_ = std::move(shard);
     server_ = *std::move(server);
+    served_.store(shard_.get(), std::memory_order_release);
   }
   return static_cast<uint32_t>(server_->port());
 }
 
 void CopyHost::AwaitFinish(absl::Duration patience) {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (shard_ == nullptr || !shard_->GetView().has_variables) return;
-  }
+  const Shard* const shard = served_.load(std::memory_order_acquire);
+  if (shard == nullptr || !shard->GetView().has_variables) return;
   finished_.WaitFor(patience);
 }
 
-ShardActivity CopyHost::Activity() {
-  absl::MutexLock lock(&mutex_);
-  return shard_ == nullptr ? ShardActivity() : shard_->Activity();
+ShardActivity CopyHost::Activity() const {
+  const Shard* const shard = served_.load(std::memory_order_acquire);
+  return shard == nullptr ? ShardActivity() : shard->Activity();
 }
 
 void CopyHost::Shutdown(absl::Duration grace) {

@@ -2,6 +2,7 @@
 // the ring of the ps. Made when a chief asks for it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -30,8 +31,8 @@ class CopyHost {
   // Returns when a chief has told the copy, too, that the job is over, after `patience` at most. At
   // once where there are no variables.
   void AwaitFinish(absl::Duration patience);
-  // Of the copy; nothing while there is none.
-  ShardActivity Activity();
+  // Of the copy; nothing while there is none. Does not wait for Open, which may look up a name.
+  ShardActivity Activity() const;
   // As PsServer.
   void Shutdown(absl::Duration grace);
 
@@ -46,6 +47,8 @@ class CopyHost {
   absl::Mutex mutex_;
   std::unique_ptr<Shard> shard_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<PsServer> server_ ABSL_GUARDED_BY(mutex_);
+  // shard_, which stays from then on. Null while no server serves it.
+  std::atomic<const Shard*> served_ = nullptr;
 };
 
 }  // namespace lockstep::ps

@@ -53,6 +53,15 @@ TEST_CASE("the only ps keeps no copy of itself") {
   CHECK(absl::IsFailedPrecondition(HostOf(1)->Open().status()));
 }
 
+TEST_CASE("a copy shows its activity once there is one") {
+  const auto host = HostOf(2);
+  CHECK(host->Activity() == ShardActivity());
+  const auto control = ControlOf(host.get());
+  CHECK(host->Activity() == ShardActivity());
+  CreateCopy(control.get());
+  CHECK(host->Activity().has_variables);
+}
+
 TEST_CASE("a process need not stay for a copy without variables") {
   const auto host = HostOf(2);
   host->AwaitFinish(absl::InfiniteDuration());
