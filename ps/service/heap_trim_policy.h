@@ -16,9 +16,9 @@ struct PsActivity {
 };
 
 // For 256 MiB a trim holds the heap's locks for 20 ms, and the messages after it take 120 ms more,
-// because the kernel maps their pages again. So it is not due while a job trains. Without variables
-// there are no steps. With them it is due when nothing has changed for a pause, 15 s at first and
-// twice as long each time, up to 1 h: a job of longer steps pays for a few trims.
+// because the kernel maps their pages again. Without variables there are no steps. With them it
+// trims when nothing has changed for a pause, 15 s at first and twice as long each time, up to 1 h:
+// a job of longer steps pays for a few trims.
 //
 // One exception is not of this policy: a server trims after it has closed connections of strangers,
 // also while its job trains (common/rpc/connection_guard.h). Thread-compatible.
