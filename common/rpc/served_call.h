@@ -44,7 +44,7 @@ class ServedCall : public std::enable_shared_from_this<Call> {
          .message_bytes = message_bytes_},
         [call = this->shared_from_this(), status] { call->SendError(ToGrpc(status)); });
   }
-  // The call is over for gRPC. Where its caller has gone, a refusal need not be sent any more.
+  // To be called when gRPC has ended the call: a caller that has gone needs no refusal.
   void DropRefusalIfCancelled() {
     if (context_.IsCancelled()) queue_.refusals->Drop(this);
   }

@@ -127,7 +127,9 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> Backend::MakeDevices(int th
   std::vector<std::shared_ptr<cuda::CudaDevice>> gpus = {first_};
   for (const int ordinal : others_) {
     if (gpus.size() >= most) break;
-    LOCKSTEP_ASSIGN_OR_RETURN(gpus.emplace_back(), OpenGpu(*driver_, ordinal, memory_limit_));
+    // OpenGpus has tried its kernels.
+    LOCKSTEP_ASSIGN_OR_RETURN(gpus.emplace_back(),
+                              cuda::CudaDevice::Create(driver_, ordinal, memory_limit_));
   }
   Connect(gpus);
   const absl::StatusOr<const cuda::NvmlLibrary*> nvml = cuda::SharedNvml();

@@ -32,9 +32,9 @@ class Backend {
   // On the CPU a device of its own with so many threads; on GPUs the first of them, which stays
   // open.
   std::shared_ptr<Device> MakeDevice(int threads) const;
-  // That of the CPU; or the first GPUs, at most so many, until nobody has them any more. While it
-  // has them, the process ends where it waits for one that has failed. The error of a GPU that
-  // cannot be opened now.
+  // For the towers of a job: a device of the CPU, or the first GPUs, at most `most` >= 1. Each GPU
+  // but the first is closed with its last pointer. All are watched: where the process waits for one
+  // that has failed, it ends. Errors: a GPU cannot be opened any more.
   absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(int threads, size_t most) const;
   size_t num_devices() const { return 1 + others_.size(); }
   // The CPU computes in float32, whatever the precision.

@@ -29,7 +29,7 @@ struct DeviceUse {
   uint64_t memory_limit = 0;  // how many may be
   uint64_t to_device = 0;     // bytes copied
   uint64_t to_host = 0;
-  std::optional<int> utilization;  // percent of the last moments, by whatever process
+  std::optional<int> utilization;  // percent of the last moments, by any process
 };
 
 struct StreamOptions {

@@ -14,9 +14,9 @@ namespace {
 constexpr unsigned int kLookMilliseconds = 200;
 constexpr unsigned long long kFailures = kNvmlEventDoubleBitEccError | kNvmlEventXidCriticalError;
 
-// Xids after which a GPU computes no more, or not reliably, whoever uses it: ECC errors (48, 64,
-// 95), a halted controller (62, 119, 120), NVLink (74), the bus (79). All others are of one
-// program, which has an error of the driver, or report what the hardware has mended.
+// Xids after which no process can rely on the GPU: ECC errors (48, 64, 95), a halted controller
+// (62, 119, 120), NVLink (74), the bus (79). Others concern one program, which gets an error of the
+// driver, or report what the hardware has mended.
 constexpr unsigned long long kFatalXids[] = {48, 62, 64, 74, 79, 95, 119, 120};
 
 }  // namespace

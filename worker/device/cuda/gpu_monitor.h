@@ -21,7 +21,7 @@ struct GpuMonitorOptions {
   std::string name;  // "cuda:0"
   // The hardware has failed: "Xid 79". has_failed is true afterwards.
   std::function<void(const std::string& what)> on_failure;
-  // Whether the GPU has an error, whoever has found it.
+  // Whether the GPU has an error, found by the monitor or by the driver.
   std::function<bool()> has_failed;
   // What waits for a GPU that has failed may never return: called where the monitor still exists
   // `grace` after that.
