@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "common/base/mix_seeds.h"
 
 namespace lockstep {
 
@@ -28,8 +29,5 @@ class Philox {
 
 // Uniform in [0, 1), from the top 24 bits: every value is exact in float.
 inline float UniformFloat(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1.0p-24f; }
-
-// Mixes two words into one, for keys made of several numbers (seed, replica, step).
-uint64_t MixSeeds(uint64_t a, uint64_t b);
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
-// The key of a stream that Philox(seed, purpose) is made of, for those that pass it to kernels.
+// The key of a stream that Philox(seed, purpose) is made of is MixSeeds(seed,
+// PurposeHash(purpose)), for those whose kernels compute it.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,6 @@
 
 namespace lockstep {
 
-uint64_t PhiloxKey(uint64_t seed, absl::string_view purpose);
+uint64_t PurposeHash(absl::string_view purpose);
 
 }  // namespace lockstep

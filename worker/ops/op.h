@@ -43,7 +43,8 @@ class Op {
 
   struct ForwardArgs {
     Mode mode = Mode::kTraining;
-    uint64_t random_key = 0;                // of this step; for dropout
+    // Of this step, in memory of the device. Null for ops that draw no random numbers.
+    const uint64_t* random_key = nullptr;
     std::span<const TensorView> inputs;     // in the order of the layer's inputs
     std::span<const TensorView> variables;  // in the order of the layer's comment in model.proto
     MutableTensorView output;

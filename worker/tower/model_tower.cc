@@ -65,6 +65,7 @@ std::vector<size_t> ModelTower::AddPlaces() {
   const int64_t label_bytes =
       graph_.is_classifier() ? labels * sizeof(int32_t) : outputs * sizeof(float);
   places_.labels = staging_.AddPlace(graph_.uses_labels() ? label_bytes : 0);
+  places_.random_key = staging_.AddPlace(sizeof(uint64_t));
   places_.sums = staging_.AddPlace(Loss::kNumSums * sizeof(double));
   places_.predictions = staging_.AddPlace(outputs * sizeof(float));
   most_rows_ =
@@ -176,8 +177,13 @@ absl::Status ModelTower::Forward(Pass* pass, Mode mode, const Batch& batch,
     LOCKSTEP_ASSIGN_OR_RETURN(
         call_.values[i], staging_.ToDevice(places_.values[i], variables.views[i], stream_.get()));
   }
-  return pass->Forward(mode, call_.inputs, {call_.values, variables.rows}, random_key,
-                       stream_.get());
+  call_.random_key = random_key;
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const TensorView key,
+      staging_.ToDevice(places_.random_key, {DType::kInt64, Shape({1}), &call_.random_key},
+                        stream_.get()));
+  return pass->Forward(mode, call_.inputs, {call_.values, variables.rows},
+                       static_cast<const uint64_t*>(key.data), stream_.get());
 }
 
 absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(

@@ -33,6 +33,7 @@ class ModelTower : public Tower {
   struct Places {
     std::vector<int> inputs;  // features, then state inputs
     int labels = 0;
+    int random_key = 0;
     int sums = 0;
     int predictions = 0;
     std::vector<int> values;  // by variable
@@ -42,6 +43,7 @@ class ModelTower : public Tower {
   // What the stream reads of the last call, by variable.
   struct Call {
     std::vector<TensorView> inputs;  // features, then state inputs
+    uint64_t random_key = 0;
     std::vector<TensorView> values;
     std::vector<MutableTensorView> gradient_views;
     std::vector<TowerGradient> gradients;

@@ -14,7 +14,7 @@ absl::StatusOr<PartialSum> PartialSum::Create(int64_t elements, const OpTable& o
 absl::Status PartialSum::Enqueue(const MutableTensorView& sum, const TensorView& term,
                                  Stream* stream) {
   terms_ = {sum, term};
-  args_ = {Mode::kTraining, 0, terms_, {}, sum};
+  args_ = {.inputs = terms_, .output = sum};
   return add_->Forward(args_, stream);
 }
 

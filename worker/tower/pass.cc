@@ -141,7 +141,8 @@ absl::Status Pass::MakeSums(const OpTable& ops, OpContext* context) {
 }
 
 absl::Status Pass::Forward(Mode mode, std::span<const TensorView> inputs,
-                           const VariableValues& variables, uint64_t random_key, Stream* stream) {
+                           const VariableValues& variables, const uint64_t* random_key,
+                           Stream* stream) {
   const bool whole = variables.rows.empty();
   for (Step& step : steps_) {
     for (const BatchInput& in : step.batch_inputs) {

@@ -37,8 +37,9 @@ class Pass {
                        const OpTable& ops, OpContext* context);
 
   // Up to what the losses read. `inputs`: the features, then the rows of each state input.
+  // `random_key`: in memory of the device.
   absl::Status Forward(Mode mode, std::span<const TensorView> inputs,
-                       const VariableValues& variables, uint64_t random_key, Stream* stream);
+                       const VariableValues& variables, const uint64_t* random_key, Stream* stream);
 
   // What the losses then do, or the one that is evaluated: one of these. `loss` receives their sum;
   // `labels` are not read where the graph uses none.

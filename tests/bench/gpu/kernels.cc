@@ -43,6 +43,7 @@ class OpSide {
       LOCKSTEP_RETURN_IF_ERROR(side->Add(kChannels, &side->variables_));
       LOCKSTEP_RETURN_IF_ERROR(side->Add(kChannels, &side->variable_gradients_));
     }
+    LOCKSTEP_ASSIGN_OR_RETURN(side->random_key_, side->gpu_.RandomFloats(2));
     LOCKSTEP_RETURN_IF_ERROR(side->Add(outputs, &side->outputs_));  // and its gradient
     LOCKSTEP_RETURN_IF_ERROR(side->Add(outputs, &side->outputs_));
     return side;
@@ -68,7 +69,7 @@ class OpSide {
   explicit OpSide(Gpu gpu) : gpu_(std::move(gpu)) {}
 
   absl::Status RunForward() {
-    return op_->Forward({.random_key = 7,
+    return op_->Forward({.random_key = reinterpret_cast<const uint64_t*>(random_key_.get()),
                          .inputs = input_views(),
                          .variables = variable_views(),
                          .output = outputs_[0]},
@@ -89,6 +90,7 @@ class OpSide {
 
   const Gpu gpu_;
   std::vector<worker::DeviceBuffer> memory_;
+  worker::DeviceBuffer random_key_;  // any 8 bytes
   std::unique_ptr<worker::Op> op_;
   std::vector<MutableTensorView> inputs_;
   std::vector<MutableTensorView> input_gradients_;

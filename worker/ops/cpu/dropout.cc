@@ -29,7 +29,7 @@ class DropoutOp : public CpuOp {
       std::memcpy(y, x, elements_ * sizeof(float));
       return;
     }
-    const Philox generator(args.random_key, options_.name);
+    const Philox generator(*args.random_key, options_.name);
     ParallelFor(kept_.size() / kPerBlock, kElementGrain / kPerBlock / 4,
                 [&](int, int64_t begin, int64_t end) {
                   for (int64_t block = begin; block < end; ++block) {

@@ -15,7 +15,7 @@ class NoiseOp : public CpuOp {
       : name_(options.name), elements_(options.batch * options.elements) {}
 
   void RunForward(const ForwardArgs& args) override {
-    const Philox generator(args.random_key, name_);
+    const Philox generator(*args.random_key, name_);
     float* const to = args.output.as<float>().data();
     ParallelFor((elements_ + kNoisePerBlock - 1) / kNoisePerBlock,
                 kElementGrain / kNoisePerBlock / 16, [&](int, int64_t begin, int64_t end) {

@@ -39,7 +39,7 @@ class SyntheticOp : public CpuOp {
 
   void RunForward(const ForwardArgs& args) override {
     std::memcpy(args.output.data, args.inputs[0].data, input_bytes_);
-    random_key_ = args.random_key;
+    random_key_ = *args.random_key;
   }
 
   void RunBackward(const BackwardArgs& args) override {

@@ -32,7 +32,7 @@ class DropoutOp : public Op {
       return absl::OkStatus();
     }
     kernels_.forward.Launch(stream, (elements_ + kDropoutPerBlock - 1) / kDropoutPerBlock, y,
-                            kept(), x.data(), PhiloxKey(args.random_key, options_.name),
+                            kept(), x.data(), args.random_key, PurposeHash(options_.name),
                             options_.rate, scale_, elements_);
     return absl::OkStatus();
   }

@@ -1,8 +1,10 @@
+#include "common/base/mix_seeds.h"
 #include "common/base/philox_block.h"
 #include "worker/ops/cuda/dropout.cuh"
 #include "worker/ops/cuda/element_loop.cuh"
 #include "worker/ops/dropout_element.h"
 
+using lockstep::MixSeeds;
 using lockstep::PhiloxBlock;
 using lockstep::PhiloxNumbers;
 using lockstep::worker::DropElement;
@@ -16,9 +18,11 @@ using lockstep::worker::cuda::Load;
 using lockstep::worker::cuda::MapElements;
 using lockstep::worker::cuda::Store;
 
-LOCKSTEP_KERNEL void lockstep_dropout(float* y, uint8_t* kept, const float* x, uint64_t key,
-                                      float rate, float scale, int64_t n) {
+LOCKSTEP_KERNEL void lockstep_dropout(float* y, uint8_t* kept, const float* x,
+                                      const uint64_t* random_key, uint64_t purpose, float rate,
+                                      float scale, int64_t n) {
   static_assert(kLanes == kDropoutPerBlock);
+  const uint64_t key = MixSeeds(*random_key, purpose);
   const bool is_aligned = AreAligned(y, x, kept);
   ForEachElement((n + kLanes - 1) / kLanes, [=](int64_t block) {
     const PhiloxNumbers numbers = PhiloxBlock(key, static_cast<uint64_t>(block), /*lane=*/0);

@@ -16,7 +16,7 @@ class NoiseOp : public Op {
 
   absl::Status Forward(const ForwardArgs& args, Stream* stream) override {
     noise_.Launch(stream, (elements_ + kNoisePerBlock - 1) / kNoisePerBlock,
-                  args.output.as<float>().data(), PhiloxKey(args.random_key, name_), elements_);
+                  args.output.as<float>().data(), args.random_key, PurposeHash(name_), elements_);
     return absl::OkStatus();
   }
 

@@ -2,6 +2,7 @@
 
 #include "worker/ops/cuda/kernel.cuh"
 
-// n standard normal numbers. `key`: PhiloxKey(random_key, name). One thread computes kNoisePerBlock
-// of them.
-LOCKSTEP_KERNEL void lockstep_noise(float* to, uint64_t key, int64_t n);
+// n standard normal numbers. `purpose`: PurposeHash(name). One thread computes
+// kNoisePerBlock of them.
+LOCKSTEP_KERNEL void lockstep_noise(float* to, const uint64_t* random_key, uint64_t purpose,
+                                    int64_t n);

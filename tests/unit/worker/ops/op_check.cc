@@ -70,6 +70,7 @@ OpRun::OpRun(TestOps& ops, const std::vector<Array>& input_arrays,
   inputs_at_ = add(inputs);
   variables_at_ = add(variables);
   output_at_ = staging_.AddPlace(output.num_bytes());
+  random_key_at_ = staging_.AddPlace(sizeof(uint64_t));
   output_gradient_at_ = staging_.AddPlace(output.num_bytes());
   input_gradients_at_ = add(input_gradients);
   variable_gradients_at_ = add(variable_gradients);
@@ -111,7 +112,14 @@ Array OpRun::Forward(Op& op, Mode mode, uint64_t random_key) {
   UploadAll(inputs, inputs_at_, &input_views_);
   UploadAll(variables, variables_at_, &variable_views_);
   output_view_ = Upload(output_at_, output);
-  const Op::ForwardArgs args{mode, random_key, input_views_, variable_views_, output_view_, rows};
+  const TensorView key =
+      *staging_.ToDevice(random_key_at_, {DType::kInt64, Shape({1}), &random_key}, ops_.stream());
+  const Op::ForwardArgs args{.mode = mode,
+                             .random_key = static_cast<const uint64_t*>(key.data),
+                             .inputs = input_views_,
+                             .variables = variable_views_,
+                             .output = output_view_,
+                             .rows = rows};
   REQUIRE(op.Forward(args, ops_.stream()).ok());
   Staging::CopyToHost(output_view_, output.view(), ops_.stream());
   REQUIRE(ops_.Finish().ok());
@@ -121,7 +129,7 @@ Array OpRun::Forward(Op& op, Mode mode, uint64_t random_key) {
 Array OpRun::ForwardOver(Op& op) {
   UploadAll(inputs, inputs_at_, &input_views_);
   const MutableTensorView first = *staging_.OnDevice(inputs_at_, inputs[0].view());
-  const Op::ForwardArgs args{Mode::kTraining, 0, input_views_, {}, first};
+  const Op::ForwardArgs args{.inputs = input_views_, .output = first};
   REQUIRE(op.Forward(args, ops_.stream()).ok());
   Staging::CopyToHost(first, inputs[0].view(), ops_.stream());
   REQUIRE(ops_.Finish().ok());

@@ -76,6 +76,7 @@ struct OpRun {
   int inputs_at_ = 0;  // their first place; likewise
   int variables_at_ = 0;
   int output_at_ = 0;
+  int random_key_at_ = 0;
   int output_gradient_at_ = 0;
   int input_gradients_at_ = 0;
   int variable_gradients_at_ = 0;

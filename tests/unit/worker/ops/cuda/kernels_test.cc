@@ -99,15 +99,16 @@ TEST_CASE("sums and multiples equal their references") {
 TEST_CASE("dropout keeps what the host's generator says, and its gradient the same") {
   constexpr float kRate = 0.3f;
   constexpr float kScale = 1 / (1 - kRate);
-  const uint64_t key = PhiloxKey(5, "drop");
-  const Philox generator(5, "drop");
+  const uint64_t key = 5;
+  const uint64_t* const random_key = &key;
+  const Philox generator(key, "drop");
   ForEachSize([&](const Grid& grid, int64_t n) {
     Guarded<float> x = Numbers(n, 2);
     Guarded<float> y(n);
     Guarded<uint8_t> kept(n);
     Guarded<float> back(n);
     Launch("lockstep_dropout", grid, y.data(), kept.data(), static_cast<const float*>(x.data()),
-           key, kRate, kScale, n);
+           random_key, PurposeHash("drop"), kRate, kScale, n);
     Launch("lockstep_dropout_gradient", grid, back.data(), static_cast<const uint8_t*>(kept.data()),
            static_cast<const float*>(x.data()), kScale, n);
     int64_t wrong = 0;
@@ -141,10 +142,12 @@ TEST_CASE("squares are summed in double by as many blocks as there are") {
 }
 
 TEST_CASE("noise is Box and Muller's of what the host's generator gives") {
-  const Philox generator(5, "z");
+  const uint64_t key = 5;
+  const uint64_t* const random_key = &key;
+  const Philox generator(key, "z");
   ForEachSize([&](const Grid& grid, int64_t n) {
     Guarded<float> z(n);
-    Launch("lockstep_noise", grid, z.data(), PhiloxKey(5, "z"), n);
+    Launch("lockstep_noise", grid, z.data(), random_key, PurposeHash("z"), n);
     int64_t wrong = 0;
     for (int64_t i = 0; i < n; ++i) {
       const Philox::Block block = generator.At(static_cast<uint64_t>(i / 4));
