@@ -51,5 +51,8 @@ struct FakeMemoryCalls : FakeCalls {
 struct FakeStreamCalls : FakeCalls {
   static void AddTo(worker::cuda::DriverFunctions* functions);
 };
+struct FakeGraphCalls : FakeCalls {
+  static void AddTo(worker::cuda::DriverFunctions* functions);
+};
 
 }  // namespace lockstep::test

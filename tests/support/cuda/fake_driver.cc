@@ -1,5 +1,7 @@
 #include "tests/support/cuda/fake_driver.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/base/check.h"
@@ -14,12 +16,23 @@ using worker::cuda::CUevent;
 using worker::cuda::CUresult;
 using worker::cuda::CUstream;
 using worker::cuda::DriverFunctions;
+using worker::cuda::kErrorCaptureInvalidated;
+using worker::cuda::kErrorCaptureUnsupported;
 using worker::cuda::kSuccess;
 
 namespace {
 
 FakeDriver* current_driver = nullptr;
 thread_local CUcontext current_context = nullptr;
+
+// By a thread whose stream captures. What waits for work, or may, and what takes or frees memory.
+bool IsForbiddenInCapture(absl::string_view call) {
+  constexpr absl::string_view kForbidden[] = {
+      "cuMemAlloc",        "cuMemFree",           "cuMemHostAlloc",   "cuMemFreeHost",
+      "cuMemHostRegister", "cuMemHostUnregister", "cuModuleLoadData", "cuModuleUnload",
+      "cuCtxSynchronize",  "cuStreamSynchronize"};
+  return std::ranges::find(kForbidden, call) != std::end(kForbidden);
+}
 
 }  // namespace
 
@@ -44,6 +57,7 @@ const DriverFunctions& FakeDriver::functions() {
     FakeDeviceCalls::AddTo(&all);
     FakeMemoryCalls::AddTo(&all);
     FakeStreamCalls::AddTo(&all);
+    FakeGraphCalls::AddTo(&all);
     return all;
   }();
   return functions;
@@ -53,9 +67,49 @@ FakeDriver& FakeDriver::Current() { return *current_driver; }
 
 bool FakeDriver::Enqueue(CUstream stream, std::function<void()> work) {
   absl::MutexLock lock(&mutex_);
+  return Submit(stream, [this, work = std::move(work)](HostStream* on) {
+           mutex_.AssertHeld();
+           EnqueueOn(on, work);
+         }) == kSuccess;
+}
+
+CUresult FakeDriver::Submit(CUstream stream, Node node) {
   HostStream* const found = Find(stream);
-  if (found != nullptr) EnqueueOn(found, std::move(work));
-  return found != nullptr;
+  if (found == nullptr) return kErrorInvalidHandle;
+  Capture* const capture = CaptureOf(stream);
+  if (capture == nullptr) {
+    node(found);
+  } else if (capture->is_valid) {
+    capture->graph.push_back(std::move(node));
+  } else {
+    return kErrorCaptureInvalidated;
+  }
+  return kSuccess;
+}
+
+FakeDriver::Capture* FakeDriver::CaptureOf(CUstream stream) {
+  const auto found = captures_.find(stream);
+  return found == captures_.end() ? nullptr : &found->second;
+}
+
+CUresult FakeDriver::InvalidateCaptures() {
+  CUresult result = kSuccess;
+  for (auto& [stream, capture] : captures_) {
+    if (capture.thread != std::this_thread::get_id()) continue;
+    capture.is_valid = false;
+    result = kErrorCaptureUnsupported;
+  }
+  return result;
+}
+
+void FakeDriver::OmitCopyToDevice(int64_t index) {
+  absl::MutexLock lock(&mutex_);
+  omitted_copy_ = copies_to_device_ + index;
+}
+
+int64_t FakeDriver::copies_to_device() const {
+  absl::MutexLock lock(&mutex_);
+  return copies_to_device_;
 }
 
 void FakeDriver::EnqueueOn(HostStream* stream, std::function<void()> work) {
@@ -91,13 +145,17 @@ void FakeDriver::SetMemory(size_t bytes) {
 size_t FakeDriver::live() const {
   absl::MutexLock lock(&mutex_);
   return buffers_.size() + pinned_.size() + registered_.size() + streams_.size() + events_.size() +
-         modules_ + contexts_;
+         graphs_.size() + executables_.size() + modules_ + contexts_;
 }
 
 CUresult FakeDriver::Enter(const char* call, bool needs_context) {
   if (calls_++ == failing_call_) {
     failed_call_ = call;
     return failing_result_;
+  }
+  if (IsForbiddenInCapture(call)) {
+    const CUresult result = InvalidateCaptures();
+    if (result != kSuccess) return result;
   }
   const int device = CurrentDevice();
   if (needs_context && (device < 0 || device >= device_count_)) return kErrorInvalidContext;

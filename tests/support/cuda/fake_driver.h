@@ -1,8 +1,9 @@
 // A CUDA driver without a GPU: a table of functions whose devices are the deferred one and its
 // peers, so that work runs late, in any order that streams and events allow, and device memory
 // faults under the host and under other devices. Refuses what a driver refuses: no current context,
-// that of another device, memory and handles that it did not make. Its modules have the kernels
-// that are linked in, compiled for the host.
+// that of another device, memory and handles that it did not make, and calls that a capture
+// forbids. Its modules have the kernels that are linked in, compiled for the host; a kernel is
+// loaded when it is first launched.
 #pragma once
 
 #include <array>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -26,6 +28,7 @@ namespace lockstep::test {
 inline constexpr worker::cuda::CUresult kErrorInvalidValue = 1;
 inline constexpr worker::cuda::CUresult kErrorInvalidContext = 201;
 inline constexpr worker::cuda::CUresult kErrorInvalidHandle = 400;
+inline constexpr worker::cuda::CUresult kErrorIllegalState = 401;
 inline constexpr worker::cuda::CUresult kErrorNotFound = 500;
 inline constexpr worker::cuda::CUresult kErrorLaunchFailed = 719;
 
@@ -50,6 +53,10 @@ class FakeDriver {
   void SetDeviceCount(int count);
   int device_count() const;
 
+  // The so-many-th copy from the host from now on (from 0) does nothing.
+  void OmitCopyToDevice(int64_t index);
+  int64_t copies_to_device() const;
+
   // The so-many-th call from now on (from 0) returns this error. One that frees something frees it.
   void FailCall(int64_t index, worker::cuda::CUresult result);
   // So far.
@@ -60,7 +67,8 @@ class FakeDriver {
   void CutLinks();
   // What each device has, and cuMemAlloc refuses to exceed.
   void SetMemory(size_t bytes);
-  // Buffers, registrations, streams, events, modules and contexts that were made and not freed.
+  // Buffers, registrations, streams, events, graphs, modules and contexts that were made and not
+  // freed.
   size_t live() const;
 
  private:
@@ -68,7 +76,17 @@ class FakeDriver {
   friend struct FakeDeviceCalls;
   friend struct FakeMemoryCalls;
   friend struct FakeStreamCalls;
+  friend struct FakeGraphCalls;
   using CUresult = worker::cuda::CUresult;
+
+  // A call that enqueues, made again on its stream when a graph is launched.
+  using Node = std::function<void(worker::HostStream*)>;
+  using Graph = std::vector<Node>;
+  struct Capture {
+    Graph graph;
+    std::thread::id thread;
+    bool is_valid = true;
+  };
 
   // What a call returns at once; kSuccess: it goes on.
   CUresult Enter(const char* call, bool needs_context = true) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -85,6 +103,12 @@ class FakeDriver {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EnqueueOn(worker::HostStream* stream, std::function<void()> work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the stream do it, or the graph that it captures. What the call returns.
+  CUresult Submit(worker::cuda::CUstream stream, Node node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Null: the stream captures nothing.
+  Capture* CaptureOf(worker::cuda::CUstream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the captures of this thread as invalid; kErrorCaptureUnsupported where there are any.
+  CUresult InvalidateCaptures() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Null: the current device has no such stream, no device such an event.
   worker::HostStream* Find(worker::cuda::CUstream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   worker::Event* Find(worker::cuda::CUevent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -110,6 +134,11 @@ class FakeDriver {
   // By handle, which is the address of the object.
   std::map<void*, Owned<worker::Stream>> streams_ ABSL_GUARDED_BY(mutex_);
   std::map<void*, Owned<worker::Event>> events_ ABSL_GUARDED_BY(mutex_);
+  std::map<worker::cuda::CUstream, Capture> captures_ ABSL_GUARDED_BY(mutex_);
+  std::map<worker::cuda::CUgraph, std::unique_ptr<Graph>> graphs_ ABSL_GUARDED_BY(mutex_);
+  std::map<worker::cuda::CUgraphExec, std::unique_ptr<Graph>> executables_ ABSL_GUARDED_BY(mutex_);
+  std::set<worker::cuda::CUevent> captured_events_ ABSL_GUARDED_BY(mutex_);  // not by a graph
+  std::set<worker::cuda::CUfunction> loaded_kernels_ ABSL_GUARDED_BY(mutex_);
   // Kernels and other work that may not have run.
   std::vector<std::unique_ptr<std::function<void()>>> launches_ ABSL_GUARDED_BY(mutex_);
   size_t modules_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -118,6 +147,8 @@ class FakeDriver {
   std::array<size_t, kMostDevices> used_ ABSL_GUARDED_BY(mutex_) = {};
   int device_count_ ABSL_GUARDED_BY(mutex_) = 1;
   bool has_links_ ABSL_GUARDED_BY(mutex_) = true;
+  int64_t copies_to_device_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t omitted_copy_ ABSL_GUARDED_BY(mutex_) = -1;
   int64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t failing_call_ ABSL_GUARDED_BY(mutex_) = -1;
   CUresult failing_result_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -84,20 +84,17 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
                                   CUstream stream) -> CUresult {
     return Call("cuMemcpyHtoDAsync", [&](FakeDriver& driver) {
       if (!driver.IsOwnMemory(to, bytes)) return kErrorInvalidValue;
-      HostStream* const found = driver.Find(stream);
-      if (found == nullptr) return kErrorInvalidHandle;
-      found->CopyToDevice(Address(to), from, bytes);
-      return kSuccess;
+      if (driver.copies_to_device_++ == driver.omitted_copy_) return kSuccess;
+      return driver.Submit(stream,
+                           [=](HostStream* on) { on->CopyToDevice(Address(to), from, bytes); });
     });
   };
   functions->MemcpyDtoHAsync = [](void* to, CUdeviceptr from, size_t bytes,
                                   CUstream stream) -> CUresult {
     return Call("cuMemcpyDtoHAsync", [&](FakeDriver& driver) {
       if (!driver.IsOwnMemory(from, bytes)) return kErrorInvalidValue;
-      HostStream* const found = driver.Find(stream);
-      if (found == nullptr) return kErrorInvalidHandle;
-      found->CopyToHost(to, Address(from), bytes);
-      return kSuccess;
+      return driver.Submit(stream,
+                           [=](HostStream* on) { on->CopyToHost(to, Address(from), bytes); });
     });
   };
 
@@ -106,10 +103,8 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
     return Call("cuMemcpyDtoDAsync", [&](FakeDriver& driver) {
       if (!driver.IsOwnMemory(to, bytes)) return kErrorInvalidValue;
       if (!driver.IsOwnMemory(from, bytes)) return kErrorInvalidValue;
-      HostStream* const found = driver.Find(stream);
-      if (found == nullptr) return kErrorInvalidHandle;
-      found->CopyToHost(Address(to), Address(from), bytes);
-      return kSuccess;
+      return driver.Submit(
+          stream, [=](HostStream* on) { on->CopyToHost(Address(to), Address(from), bytes); });
     });
   };
   functions->MemcpyAsync = [](CUdeviceptr to, CUdeviceptr from, size_t bytes,
@@ -117,10 +112,8 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
     return Call("cuMemcpyAsync", [&](FakeDriver& driver) {
       if (!driver.IsOwnMemory(to, bytes)) return kErrorInvalidValue;
       if (!driver.DeviceOf(from, bytes).has_value()) return kErrorInvalidValue;
-      HostStream* const found = driver.Find(stream);
-      if (found == nullptr) return kErrorInvalidHandle;
-      found->CopyFromPeer(Address(to), Address(from), bytes);
-      return kSuccess;
+      return driver.Submit(
+          stream, [=](HostStream* on) { on->CopyFromPeer(Address(to), Address(from), bytes); });
     });
   };
 }

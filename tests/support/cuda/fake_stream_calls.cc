@@ -15,6 +15,10 @@ using worker::cuda::CUmodule;
 using worker::cuda::CUresult;
 using worker::cuda::CUstream;
 using worker::cuda::DriverFunctions;
+using worker::cuda::kErrorCapturedEvent;
+using worker::cuda::kErrorCaptureIsolation;
+using worker::cuda::kEventRecordExternal;
+using worker::cuda::kEventWaitExternal;
 using worker::cuda::kSuccess;
 
 void FakeStreamCalls::AddTo(DriverFunctions* functions) {
@@ -43,13 +47,18 @@ void FakeStreamCalls::AddTo(DriverFunctions* functions) {
       return driver.WorkResult();
     });
   };
-  functions->StreamWaitEvent = [](CUstream stream, CUevent event, unsigned int) -> CUresult {
+  functions->StreamWaitEvent = [](CUstream stream, CUevent event, unsigned int flags) -> CUresult {
     return Call("cuStreamWaitEvent", [&](FakeDriver& driver) {
-      HostStream* const found = driver.Find(stream);
       worker::Event* const point = driver.Find(event);
-      if (found == nullptr || point == nullptr) return kErrorInvalidHandle;
-      found->WaitFor(point);
-      return kSuccess;
+      if (point == nullptr) return kErrorInvalidHandle;
+      const bool is_captured = driver.CaptureOf(stream) != nullptr;
+      if (flags == kEventWaitExternal && !is_captured) return kErrorInvalidValue;
+      if (flags != kEventWaitExternal && is_captured) {
+        driver.InvalidateCaptures();
+        return kErrorCaptureIsolation;
+      }
+      if (driver.captured_events_.contains(event)) return kErrorCaptureIsolation;
+      return driver.Submit(stream, [point](HostStream* on) { on->WaitFor(point); });
     });
   };
   functions->EventCreate = [](CUevent* event, unsigned int) -> CUresult {
@@ -68,18 +77,34 @@ void FakeStreamCalls::AddTo(DriverFunctions* functions) {
   };
   functions->EventRecord = [](CUevent event, CUstream stream) -> CUresult {
     return Call("cuEventRecord", [&](FakeDriver& driver) {
-      HostStream* const found = driver.Find(stream);
       worker::Event* const point = driver.Find(event);
-      if (found == nullptr || point == nullptr) return kErrorInvalidHandle;
+      if (point == nullptr) return kErrorInvalidHandle;
       if (driver.events_[event].device != driver.CurrentDevice()) return kErrorInvalidHandle;
-      found->Record(point);
-      return kSuccess;
+      driver.captured_events_.erase(event);
+      if (driver.CaptureOf(stream) != nullptr) {
+        driver.captured_events_.insert(event);
+        return kSuccess;
+      }
+      return driver.Submit(stream, [point](HostStream* on) { on->Record(point); });
+    });
+  };
+  functions->EventRecordWithFlags = [](CUevent event, CUstream stream,
+                                       unsigned int flags) -> CUresult {
+    return Call("cuEventRecordWithFlags", [&](FakeDriver& driver) {
+      worker::Event* const point = driver.Find(event);
+      if (point == nullptr) return kErrorInvalidHandle;
+      if (driver.events_[event].device != driver.CurrentDevice()) return kErrorInvalidHandle;
+      if (flags != kEventRecordExternal || driver.CaptureOf(stream) == nullptr) {
+        return kErrorInvalidValue;
+      }
+      return driver.Submit(stream, [point](HostStream* on) { on->Record(point); });
     });
   };
   functions->EventSynchronize = [](CUevent event) -> CUresult {
     return Call("cuEventSynchronize", [&](FakeDriver& driver) {
       worker::Event* const point = driver.Find(event);
       if (point == nullptr) return kErrorInvalidHandle;
+      if (driver.captured_events_.contains(event)) return kErrorCapturedEvent;
       point->Wait().IgnoreError();
       return driver.WorkResult();
     });
@@ -111,13 +136,13 @@ void FakeStreamCalls::AddTo(DriverFunctions* functions) {
                                CUstream stream, void** arguments, void**) -> CUresult {
     return Call("cuLaunchKernel", [&](FakeDriver& driver) {
       if (blocks == 0 || threads == 0 || threads > 1024) return kErrorInvalidValue;
-      HostStream* const found = driver.Find(stream);
-      if (found == nullptr) return kErrorInvalidHandle;
+      const bool is_loaded = driver.loaded_kernels_.contains(function);
+      if (!is_loaded && driver.CaptureOf(stream) != nullptr) return driver.InvalidateCaptures();
+      driver.loaded_kernels_.insert(function);
       const auto* const kernel = reinterpret_cast<const EmulatedKernel*>(function);
-      driver.EnqueueOn(
-          found, [thread = kernel->bind(arguments), has_barriers = kernel->has_barriers, blocks,
-                  threads] { RunEmulated(thread, has_barriers, blocks, threads); });
-      return kSuccess;
+      const auto run = [thread = kernel->bind(arguments), has_barriers = kernel->has_barriers,
+                        blocks, threads] { RunEmulated(thread, has_barriers, blocks, threads); };
+      return driver.Submit(stream, [&driver, run](HostStream* on) { driver.EnqueueOn(on, run); });
     });
   };
 }

@@ -15,11 +15,15 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUmod_st;
 struct CUfunc_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
 using CUcontext = CUctx_st*;
 using CUstream = CUstream_st*;
 using CUevent = CUevent_st*;
 using CUmodule = CUmod_st*;
 using CUfunction = CUfunc_st*;
+using CUgraph = CUgraph_st*;
+using CUgraphExec = CUgraphExec_st*;  // ready to be launched
 
 // Results that are treated apart.
 inline constexpr CUresult kSuccess = 0;
@@ -29,7 +33,15 @@ inline constexpr CUresult kErrorNoDevice = 100;
 inline constexpr CUresult kErrorNoBinaryForGpu = 209;
 inline constexpr CUresult kErrorUnsupportedPtxVersion = 222;
 inline constexpr CUresult kErrorPeerAccessAlreadyEnabled = 704;
+inline constexpr CUresult kErrorNotPermitted = 800;
+inline constexpr CUresult kErrorNotSupported = 801;
 inline constexpr CUresult kErrorSystemDriverMismatch = 803;
+// What a capture refuses: these and all in between.
+inline constexpr CUresult kErrorCaptureUnsupported = 900;
+inline constexpr CUresult kErrorCaptureInvalidated = 901;
+inline constexpr CUresult kErrorCaptureIsolation = 905;
+inline constexpr CUresult kErrorCapturedEvent = 907;
+inline constexpr CUresult kErrorCaptureWrongThread = 908;
 
 inline constexpr int kAttributeComputeCapabilityMajor = 75;
 inline constexpr int kAttributeComputeCapabilityMinor = 76;
@@ -37,6 +49,10 @@ inline constexpr int kAttributeComputeCapabilityMinor = 76;
 inline constexpr unsigned int kStreamNonBlocking = 1;  // does not wait for the default stream
 inline constexpr unsigned int kEventBlockingSync = 1;  // who waits for it sleeps
 inline constexpr unsigned int kEventDisableTiming = 2;
+// In a capture: each launch of the graph records the event, or waits for it.
+inline constexpr unsigned int kEventRecordExternal = 1;
+inline constexpr unsigned int kEventWaitExternal = 1;
+inline constexpr int kCaptureThreadLocal = 1;        // other threads may make any call meanwhile
 inline constexpr unsigned int kMemHostPortable = 1;  // pinned for every context of the process
 inline constexpr unsigned int kMemHostReadOnly = 8;  // of a mapping that cannot be written
 
@@ -79,6 +95,15 @@ inline constexpr unsigned int kMemHostReadOnly = 8;  // of a mapping that cannot
   FUNCTION(EventDestroy, cuEventDestroy_v2, (CUevent event))                                       \
   FUNCTION(EventRecord, cuEventRecord, (CUevent event, CUstream stream))                           \
   FUNCTION(EventSynchronize, cuEventSynchronize, (CUevent event))                                  \
+  FUNCTION(EventRecordWithFlags, cuEventRecordWithFlags,                                           \
+           (CUevent event, CUstream stream, unsigned int flags))                                   \
+  FUNCTION(StreamBeginCapture, cuStreamBeginCapture_v2, (CUstream stream, int mode))               \
+  FUNCTION(StreamEndCapture, cuStreamEndCapture, (CUstream stream, CUgraph * graph))               \
+  FUNCTION(GraphInstantiate, cuGraphInstantiateWithFlags,                                          \
+           (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                    \
+  FUNCTION(GraphLaunch, cuGraphLaunch, (CUgraphExec executable, CUstream stream))                  \
+  FUNCTION(GraphExecDestroy, cuGraphExecDestroy, (CUgraphExec executable))                         \
+  FUNCTION(GraphDestroy, cuGraphDestroy, (CUgraph graph))                                          \
   FUNCTION(MemcpyDtoDAsync, cuMemcpyDtoDAsync_v2,                                                  \
            (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                      \
   FUNCTION(MemcpyAsync, cuMemcpyAsync,                                                             \
