@@ -29,6 +29,7 @@ struct DeviceUse {
   uint64_t memory_limit = 0;  // how many may be
   uint64_t to_device = 0;     // bytes copied
   uint64_t to_host = 0;
+  uint64_t graph_launches = 0;     // of work that streams have captured
   std::optional<int> utilization;  // percent of the last moments, by any process
 };
 

@@ -26,6 +26,9 @@ class HostStream : public Stream {
   void CopyToDevice(void* to, const void* from, size_t bytes) final { Copy(to, from, bytes); }
   void CopyToHost(void* to, const void* from, size_t bytes) final { Copy(to, from, bytes); }
   void CopyFromPeer(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
+  // Cannot capture: a function of the host costs little more to enqueue than to call.
+  std::unique_ptr<WorkGraph> Capture(absl::FunctionRef<absl::Status()>) final { return nullptr; }
+  void Launch(const WorkGraph&) final {}
 
  protected:
   static HostTask CopyTask(void* to, const void* from, size_t bytes);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
+#include "common/log/log.h"
 #include "worker/device/cuda/cuda_stream.h"
 
 namespace lockstep::worker::cuda {
@@ -143,7 +144,14 @@ DeviceUse CudaDevice::use() const {
           .memory_limit = memory_limit_ > 0 ? memory_limit_ : total_memory_,
           .to_device = to_device_,
           .to_host = to_host_,
+          .graph_launches = graph_launches_,
           .utilization = monitor_ == nullptr ? std::nullopt : monitor_->utilization()};
+}
+
+void CudaDevice::ReportNoGraph(const absl::Status& why) const {
+  if (has_reported_no_graph_.exchange(true)) return;
+  log::Warning(
+      absl::StrCat(name_, ": steps run without CUDA graphs, kernel by kernel: ", why.message()));
 }
 
 absl::StatusOr<DeviceBuffer> CudaDevice::AllocatePinned(size_t bytes) {

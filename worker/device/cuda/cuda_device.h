@@ -35,6 +35,9 @@ class CudaDevice : public Device {
   // Bytes that a stream copies. Any thread.
   void CountToDevice(size_t bytes) const { to_device_.fetch_add(bytes, std::memory_order_relaxed); }
   void CountToHost(size_t bytes) const { to_host_.fetch_add(bytes, std::memory_order_relaxed); }
+  void CountGraphLaunch() const { graph_launches_.fetch_add(1, std::memory_order_relaxed); }
+  // Says in the log, once, that a stream could not capture its work. Any thread.
+  void ReportNoGraph(const absl::Status& why) const;
   // Blocks until no work of this device runs, also after an error. For a device that has failed: an
   // event may never be reached there.
   void WaitForAll() const;
@@ -77,6 +80,8 @@ class CudaDevice : public Device {
   std::atomic<uint64_t> allocated_ = 0;
   mutable std::atomic<uint64_t> to_device_ = 0;
   mutable std::atomic<uint64_t> to_host_ = 0;
+  mutable std::atomic<uint64_t> graph_launches_ = 0;
+  mutable std::atomic<bool> has_reported_no_graph_ = false;
   mutable std::atomic<bool> has_failed_ = false;
   mutable absl::Mutex mutex_;
   mutable absl::Status status_ ABSL_GUARDED_BY(mutex_);

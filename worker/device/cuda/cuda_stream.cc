@@ -1,8 +1,20 @@
 #include "worker/device/cuda/cuda_stream.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace lockstep::worker::cuda {
+namespace {
+
+// What can be enqueued all the same. An executable graph takes memory of the device.
+bool IsRefusalToCapture(CUresult result) {
+  return result == kErrorOutOfMemory || result == kErrorNotPermitted ||
+         result == kErrorNotSupported ||
+         (result >= kErrorCaptureUnsupported && result <= kErrorCaptureWrongThread);
+}
+
+}  // namespace
 
 CudaEvent::~CudaEvent() {
   device_->MakeCurrent();
@@ -34,7 +46,7 @@ CUstream CudaStream::get() const {
 }
 
 bool CudaStream::Begin() const {
-  if (device_->has_failed()) return false;
+  if (has_failed()) return false;
   device_->MakeCurrent();
   return !device_->has_failed();
 }
@@ -44,9 +56,13 @@ void CudaStream::CopyToDevice(void* to, const void* from, size_t bytes) {
   const CUresult result =
       device_->driver()->MemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(to), from, bytes, stream_);
   if (result != kSuccess) {
-    return device_->Fail(result, absl::StrCat("cuMemcpyHtoDAsync of ", bytes, " bytes"));
+    return Fail(result, absl::StrCat("cuMemcpyHtoDAsync of ", bytes, " bytes"));
   }
-  device_->CountToDevice(bytes);
+  if (is_capturing_) {
+    captured_.to_device += bytes;
+  } else {
+    device_->CountToDevice(bytes);
+  }
 }
 
 void CudaStream::CopyToHost(void* to, const void* from, size_t bytes) {
@@ -54,9 +70,13 @@ void CudaStream::CopyToHost(void* to, const void* from, size_t bytes) {
   const CUresult result =
       device_->driver()->MemcpyDtoHAsync(to, reinterpret_cast<CUdeviceptr>(from), bytes, stream_);
   if (result != kSuccess) {
-    return device_->Fail(result, absl::StrCat("cuMemcpyDtoHAsync of ", bytes, " bytes"));
+    return Fail(result, absl::StrCat("cuMemcpyDtoHAsync of ", bytes, " bytes"));
   }
-  device_->CountToHost(bytes);
+  if (is_capturing_) {
+    captured_.to_host += bytes;
+  } else {
+    device_->CountToHost(bytes);
+  }
 }
 
 void CudaStream::CopyFromPeer(void* to, const void* from, size_t bytes) {
@@ -65,7 +85,7 @@ void CudaStream::CopyFromPeer(void* to, const void* from, size_t bytes) {
   const CUresult result = device_->driver()->MemcpyAsync(
       reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, stream_);
   if (result != kSuccess) {
-    device_->Fail(result, absl::StrCat("cuMemcpyAsync of ", bytes, " bytes from another GPU"));
+    Fail(result, absl::StrCat("cuMemcpyAsync of ", bytes, " bytes from another GPU"));
   }
 }
 
@@ -74,7 +94,7 @@ void CudaStream::CopyOnDevice(void* to, const void* from, size_t bytes) {
   const CUresult result = device_->driver()->MemcpyDtoDAsync(
       reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes, stream_);
   if (result != kSuccess) {
-    device_->Fail(result, absl::StrCat("cuMemcpyDtoDAsync of ", bytes, " bytes"));
+    Fail(result, absl::StrCat("cuMemcpyDtoDAsync of ", bytes, " bytes"));
   }
 }
 
@@ -84,21 +104,88 @@ void CudaStream::Launch(const CudaKernel& kernel, unsigned int blocks, unsigned 
   const CUresult result =
       device_->driver()->LaunchKernel(kernel.function, blocks, 1, 1, threads, 1, 1,
                                       /*shared_bytes=*/0, stream_, arguments, nullptr);
-  if (result != kSuccess) device_->Fail(result, absl::StrCat("cuLaunchKernel of ", kernel.name));
+  if (result != kSuccess) Fail(result, absl::StrCat("cuLaunchKernel of ", kernel.name));
 }
 
 void CudaStream::Record(Event* event) {
   if (!Begin()) return;
-  const CUresult result =
-      device_->driver()->EventRecord(static_cast<CudaEvent*>(event)->get(), stream_);
-  if (result != kSuccess) device_->Fail(result, "cuEventRecord");
+  const CUevent own = static_cast<CudaEvent*>(event)->get();
+  if (is_capturing_) {
+    const CUresult result =
+        device_->driver()->EventRecordWithFlags(own, stream_, kEventRecordExternal);
+    if (result != kSuccess) Fail(result, "cuEventRecordWithFlags");
+    return;
+  }
+  const CUresult result = device_->driver()->EventRecord(own, stream_);
+  if (result != kSuccess) Fail(result, "cuEventRecord");
 }
 
 void CudaStream::WaitFor(Event* event) {
   if (!Begin()) return;
-  const CUresult result =
-      device_->driver()->StreamWaitEvent(stream_, static_cast<CudaEvent*>(event)->get(), 0);
-  if (result != kSuccess) device_->Fail(result, "cuStreamWaitEvent");
+  const CUresult result = device_->driver()->StreamWaitEvent(
+      stream_, static_cast<CudaEvent*>(event)->get(), is_capturing_ ? kEventWaitExternal : 0);
+  if (result != kSuccess) Fail(result, "cuStreamWaitEvent");
+}
+
+void CudaStream::Fail(CUresult result, absl::string_view call) {
+  if (is_capturing_ && IsRefusalToCapture(result)) {
+    capture_error_.Update(device_->driver().ToStatus(result, call));
+  } else {
+    device_->Fail(result, call);
+  }
+}
+
+std::unique_ptr<WorkGraph> CudaStream::Capture(absl::FunctionRef<absl::Status()> enqueue) {
+  if (!Begin()) return nullptr;
+  is_capturing_ = true;
+  captured_ = {};
+  std::unique_ptr<WorkGraph> graph;
+  if (const CUgraph captured = CaptureGraph(enqueue); captured != nullptr) {
+    graph = Instantiate(captured);
+  }
+  is_capturing_ = false;
+  const absl::Status error = std::exchange(capture_error_, absl::OkStatus());
+  if (!error.ok() && !device_->has_failed()) device_->ReportNoGraph(error);
+  return graph;
+}
+
+CUgraph CudaStream::CaptureGraph(absl::FunctionRef<absl::Status()> enqueue) {
+  CUresult result = device_->driver()->StreamBeginCapture(stream_, kCaptureThreadLocal);
+  if (result != kSuccess) {
+    Fail(result, "cuStreamBeginCapture");
+    return nullptr;
+  }
+  capture_error_.Update(enqueue());
+  CUgraph graph = nullptr;
+  result = device_->driver()->StreamEndCapture(stream_, &graph);
+  if (result != kSuccess) Fail(result, "cuStreamEndCapture");
+  return graph;
+}
+
+std::unique_ptr<WorkGraph> CudaStream::Instantiate(CUgraph graph) {
+  std::unique_ptr<CudaGraph> made;
+  if (Begin()) {
+    CUgraphExec executable = nullptr;
+    const CUresult result = device_->driver()->GraphInstantiate(&executable, graph, /*flags=*/0);
+    if (result == kSuccess) {
+      made = std::make_unique<CudaGraph>(device_, executable, captured_);
+    } else {
+      Fail(result, "cuGraphInstantiateWithFlags");
+    }
+  }
+  const CUresult result = device_->driver()->GraphDestroy(graph);
+  if (result != kSuccess) device_->Fail(result, "cuGraphDestroy");
+  return made;
+}
+
+void CudaStream::Launch(const WorkGraph& graph) {
+  if (!Begin()) return;
+  const auto& own = static_cast<const CudaGraph&>(graph);
+  const CUresult result = device_->driver()->GraphLaunch(own.get(), stream_);
+  if (result != kSuccess) return Fail(result, "cuGraphLaunch");
+  device_->CountToDevice(own.copied().to_device);
+  device_->CountToHost(own.copied().to_host);
+  device_->CountGraphLaunch();
 }
 
 }  // namespace lockstep::worker::cuda

@@ -1,7 +1,10 @@
 // Queues of work on a GPU, and the points in them that others wait for.
 #pragma once
 
+#include <memory>
+
 #include "worker/device/cuda/cuda_device.h"
+#include "worker/device/cuda/cuda_graph.h"
 #include "worker/device/cuda/cuda_module.h"
 #include "worker/device/stream.h"
 
@@ -24,7 +27,8 @@ class CudaEvent : public Event {
   const CUevent event_;
 };
 
-// An error of a call is the device's. Later calls enqueue nothing.
+// An error of a call is the device's. Later calls enqueue nothing. What a capture refuses is an
+// error of the capture alone, which then enqueues nothing more.
 class CudaStream : public Stream {
  public:
   // Takes `stream`, which is of `device`.
@@ -34,7 +38,7 @@ class CudaStream : public Stream {
 
   // For libraries that enqueue on it, which they must not after an error. Makes the device current.
   CUstream get() const;
-  bool has_failed() const { return device_->has_failed(); }
+  bool has_failed() const { return device_->has_failed() || !capture_error_.ok(); }
 
   void CopyToDevice(void* to, const void* from, size_t bytes) override;
   void CopyToHost(void* to, const void* from, size_t bytes) override;
@@ -47,13 +51,22 @@ class CudaStream : public Stream {
               void** arguments);
   void Record(Event* event) override;
   void WaitFor(Event* event) override;
+  std::unique_ptr<WorkGraph> Capture(absl::FunctionRef<absl::Status()> enqueue) override;
+  void Launch(const WorkGraph& graph) override;
 
  private:
-  // False: the device has failed.
+  // False: the device has failed, or the capture.
   bool Begin() const;
+  void Fail(CUresult result, absl::string_view call);
+  // Null after an error, which Fail has got.
+  CUgraph CaptureGraph(absl::FunctionRef<absl::Status()> enqueue);
+  std::unique_ptr<WorkGraph> Instantiate(CUgraph graph);
 
   const CudaDevice* const device_;
   const CUstream stream_;
+  bool is_capturing_ = false;
+  absl::Status capture_error_;  // of the capture at hand
+  CopiedBytes captured_;        // by its work
 };
 
 }  // namespace lockstep::worker::cuda
