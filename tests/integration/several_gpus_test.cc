@@ -79,7 +79,7 @@ TEST_CASE("a worker's status tells what each of its GPUs is used for") {
 }
 
 TEST_CASE("one GPU of several that fails ends its worker, and not the job that has a backup") {
-  constexpr int64_t kFailingCall = 3000;  // some steps after the start
+  constexpr int64_t kFailingCall = 1500;  // some steps after the start
   Cluster cluster(1, 2);
   cluster.SlowDown(absl::Milliseconds(5));
   cluster.ImitateGpus(2);

@@ -35,8 +35,10 @@ struct OpOptions {
 // height, width, channels.
 //
 // Calls enqueue the work on a stream of the op's device. Their arguments and all that these name
-// stay as they are until the stream has passed it. An error is one of enqueuing; those of the work
-// are the device's. Not thread-safe; the ops of one context use one stream.
+// stay as they are until the stream has passed it. A stream may capture the work of calls in
+// training mode without `rows`, and launch it for later steps in place of the same calls: what
+// differs between steps is read from memory of the device. An error is one of enqueuing; those of
+// the work are the device's. Not thread-safe; the ops of one context use one stream.
 class Op {
  public:
   virtual ~Op() = default;

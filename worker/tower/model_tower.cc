@@ -41,7 +41,8 @@ ModelTower::ModelTower(const ModelGraph& graph, Device* device, const OpTable& o
       schedule_(MakeSchedule(graph_)),
       device_(device),
       ops_(ops),
-      staging_(device) {}
+      staging_(device),
+      has_tables_(std::ranges::any_of(graph_.variables(), &ModelVariable::sparse)) {}
 
 absl::Status ModelTower::Prepare() {
   device_->MakeCurrent();
@@ -170,8 +171,8 @@ absl::StatusOr<TensorView> ModelTower::LabelsOf(const Batch& batch) {
   return staging_.ToDevice(places_.labels, batch.labels.view(), stream_.get());
 }
 
-absl::Status ModelTower::Forward(Pass* pass, Mode mode, const Batch& batch,
-                                 const VariableValues& variables, uint64_t random_key) {
+absl::Status ModelTower::BringOperands(const Batch& batch, const VariableValues& variables,
+                                       uint64_t random_key) {
   LOCKSTEP_RETURN_IF_ERROR(BringInputs(batch));
   for (size_t i = 0; i < call_.values.size(); ++i) {
     LOCKSTEP_ASSIGN_OR_RETURN(
@@ -179,11 +180,17 @@ absl::Status ModelTower::Forward(Pass* pass, Mode mode, const Batch& batch,
   }
   call_.random_key = random_key;
   LOCKSTEP_ASSIGN_OR_RETURN(
-      const TensorView key,
+      call_.random_key_on_device,
       staging_.ToDevice(places_.random_key, {DType::kInt64, Shape({1}), &call_.random_key},
                         stream_.get()));
-  return pass->Forward(mode, call_.inputs, {call_.values, variables.rows},
-                       static_cast<const uint64_t*>(key.data), stream_.get());
+  return absl::OkStatus();
+}
+
+absl::Status ModelTower::Forward(Pass* pass, Mode mode,
+                                 std::span<const std::span<const int64_t>> rows) {
+  return pass->Forward(mode, call_.inputs, {call_.values, rows},
+                       static_cast<const uint64_t*>(call_.random_key_on_device.data),
+                       stream_.get());
 }
 
 absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
@@ -191,8 +198,8 @@ absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
     std::span<const MutableTensorView> gradients, uint64_t random_key) {
   LOCKSTEP_CHECK(options_.training);
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(batch.size()));
-  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kTraining, batch, variables, random_key));
-  LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels, LabelsOf(batch));
+  LOCKSTEP_RETURN_IF_ERROR(BringOperands(batch, variables, random_key));
+  LOCKSTEP_ASSIGN_OR_RETURN(call_.labels, LabelsOf(batch));
   for (size_t i = 0; i < gradients.size(); ++i) {
     call_.gradients[i] = {};
     call_.gradient_views[i] = gradients[i];
@@ -200,6 +207,23 @@ absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
     LOCKSTEP_ASSIGN_OR_RETURN(call_.gradient_views[i],
                               staging_.OnDevice(places_.gradients[i], gradients[i]));
   }
+  // Rows of tables are lists of the host. On a host device there is nothing to gain.
+  const bool is_fixed = !device_->is_host() && (variables.rows.empty() || !has_tables_);
+  LOCKSTEP_RETURN_IF_ERROR(is_fixed ? EnqueueFixedStep(pass) : EnqueueStep(pass, variables.rows));
+  return call_.gradients;
+}
+
+absl::Status ModelTower::EnqueueFixedStep(Pass* pass) {
+  // Values and gradients are in their places. So are inputs and labels, but for loaded rows.
+  call_.addresses.assign({pass, call_.labels.data});
+  for (const TensorView& input : call_.inputs) call_.addresses.push_back(input.data);
+  return graphs_.Enqueue(
+      call_.addresses, [this, pass] { return EnqueueStep(pass, {}); }, &call_.gradients,
+      stream_.get());
+}
+
+absl::Status ModelTower::EnqueueStep(Pass* pass, std::span<const std::span<const int64_t>> rows) {
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kTraining, rows));
   const auto complete = [this](std::span<const int> ready) {
     Event* const event = complete_[ready[0]].get();
     stream_->Record(event);
@@ -208,12 +232,11 @@ absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
     }
   };
   const int loss = graph_.loss_variable();
-  LOCKSTEP_RETURN_IF_ERROR(pass->Train(labels, call_.gradient_views[loss], stream_.get()));
+  LOCKSTEP_RETURN_IF_ERROR(pass->Train(call_.labels, call_.gradient_views[loss], stream_.get()));
   // Before the event: who waits for that may write over it.
   Staging::CopyToHost(call_.gradient_views[loss], results_.loss, stream_.get());
   complete({&loss, 1});
-  LOCKSTEP_RETURN_IF_ERROR(pass->Backward(call_.gradient_views, complete, stream_.get()));
-  return call_.gradients;
+  return pass->Backward(call_.gradient_views, complete, stream_.get());
 }
 
 absl::Status ModelTower::Finish() {
@@ -225,7 +248,8 @@ absl::StatusOr<Tower::Evaluation> ModelTower::Evaluate(const Batch& batch,
                                                        const VariableValues& variables) {
   if (batch.size() == 0) return Evaluation();
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(batch.size()));
-  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, batch, variables, 0));
+  LOCKSTEP_RETURN_IF_ERROR(BringOperands(batch, variables, /*random_key=*/0));
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, variables.rows));
   LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels, LabelsOf(batch));
   LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView sums,
                             staging_.OnDevice(places_.sums, results_.sums));
@@ -244,7 +268,8 @@ absl::StatusOr<TensorView> ModelTower::Predict(const Batch& batch, const Variabl
   predictions.shape = PredictionsOf(size);
   if (size == 0) return TensorView(predictions);
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(size));
-  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, batch, variables, random_key));
+  LOCKSTEP_RETURN_IF_ERROR(BringOperands(batch, variables, random_key));
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, variables.rows));
   LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView on_device,
                             staging_.OnDevice(places_.predictions, predictions));
   LOCKSTEP_RETURN_IF_ERROR(pass->Predict(on_device, stream_.get()));

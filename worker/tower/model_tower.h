@@ -7,6 +7,7 @@
 
 #include "worker/tower/pass.h"
 #include "worker/tower/staging.h"
+#include "worker/tower/step_graphs.h"
 #include "worker/tower/tower.h"
 
 namespace lockstep::worker {
@@ -43,10 +44,13 @@ class ModelTower : public Tower {
   // What the stream reads of the last call, by variable.
   struct Call {
     std::vector<TensorView> inputs;  // features, then state inputs
+    TensorView labels;
     uint64_t random_key = 0;
+    TensorView random_key_on_device;
     std::vector<TensorView> values;
     std::vector<MutableTensorView> gradient_views;
     std::vector<TowerGradient> gradients;
+    std::vector<const void*> addresses;  // that differ between steps
   };
   // In host memory that the device copies to.
   struct Results {
@@ -67,9 +71,14 @@ class ModelTower : public Tower {
   // What ops read: rows that the device has, or a copy of the batch's.
   absl::Status BringInputs(const Batch& batch);
   absl::StatusOr<TensorView> LabelsOf(const Batch& batch);
-  // Enqueues the forward pass over the batch, which the pass is for.
-  absl::Status Forward(Pass* pass, Mode mode, const Batch& batch, const VariableValues& variables,
-                       uint64_t random_key);
+  // All that a forward pass reads.
+  absl::Status BringOperands(const Batch& batch, const VariableValues& variables,
+                             uint64_t random_key);
+  // Enqueues the forward pass over what was brought. `rows`: as VariableValues has them.
+  absl::Status Forward(Pass* pass, Mode mode, std::span<const std::span<const int64_t>> rows);
+  absl::Status EnqueueStep(Pass* pass, std::span<const std::span<const int64_t>> rows);
+  // The same, or launches it as a graph.
+  absl::Status EnqueueFixedStep(Pass* pass);
 
   const ModelGraph graph_;
   const TowerOptions options_;
@@ -79,13 +88,15 @@ class ModelTower : public Tower {
   std::unique_ptr<OpContext> context_;
   Staging staging_;
   Places places_;
-  std::vector<int64_t> most_rows_;             // by variable: of a table, that values hold
+  std::vector<int64_t> most_rows_;  // by variable: of a table, that values hold
+  const bool has_tables_;
   DeviceBuffer memory_;                        // of all passes
   std::vector<std::unique_ptr<Pass>> passes_;  // by options_.batches
   Call call_;
   Results results_;
   std::vector<std::unique_ptr<Event>> complete_;  // by variable: the last one of a layer
   std::unique_ptr<Event> finished_;
+  StepGraphs graphs_;
   std::unique_ptr<Stream> stream_;  // last: uses all above
 };
 

@@ -61,6 +61,43 @@ const char kDense[] = R"pb(
   }
 )pb";
 
+// Random numbers in two places, one of which needs no input.
+const char kRandom[] = R"pb(
+  name: "random"
+  input_shape: [ 6 ]
+  layers {
+    name: "hidden"
+    dense { units: 9 }
+  }
+  layers {
+    name: "drop"
+    dropout { rate: 0.5 }
+  }
+  layers {
+    name: "z"
+    noise { shape: 4 }
+  }
+  layers {
+    name: "from_noise"
+    dense { units: 4 }
+    inputs: "z"
+  }
+  layers {
+    name: "scores"
+    dense { units: 4 }
+    inputs: "drop"
+  }
+  layers {
+    name: "sum"
+    add {}
+    inputs: [ "scores", "from_noise" ]
+  }
+  layers {
+    name: "loss"
+    softmax_cross_entropy {}
+  }
+)pb";
+
 const std::vector<const char*>& Models() {
   static const std::vector<const char*> models = {kDense,       kLeNet,     kResidual, kRegression,
                                                   kWideAndDeep, kSequences, kStates};
@@ -79,8 +116,30 @@ ReducerOptions OptionsOf(int towers, size_t kind) {
 absl::StatusOr<std::unique_ptr<TowerGroup>> MakeGroup(const ModelGraph& graph,
                                                       const TowerDevices& devices,
                                                       const OpTable& ops,
-                                                      const ReducerOptions& reducer) {
-  return TowerGroup::Create(graph, devices, ops, {.batch_per_tower = kBatch, .reducer = reducer});
+                                                      const ReducerOptions& reducer,
+                                                      std::vector<int64_t> smaller_batches) {
+  return TowerGroup::Create(graph, devices, ops,
+                            {.batch_per_tower = kBatch,
+                             .smaller_batches = std::move(smaller_batches),
+                             .reducer = reducer});
+}
+
+absl::StatusOr<std::vector<Tensor>> TrainStep(TowerGroup* group, const ModelGraph& graph,
+                                              int step) {
+  const int64_t size = step % 2 == 0 ? kBatch : kSmallerBatch;
+  std::vector<Batch> batches;
+  for (int tower = 0; tower < group->size(); ++tower) {
+    batches.push_back(BatchOf(graph, size, (step * group->size() + tower) * kBatch + step));
+  }
+  Operands operands(graph);
+  for (Tensor& variable : operands.variables) {
+    for (float& value : variable.as<float>()) value *= 1 + 0.01f * static_cast<float>(step);
+  }
+  const absl::StatusOr<float> loss =
+      group->Train(batches, {operands.variable_views}, operands.gradient_views,
+                   static_cast<uint64_t>(step + 1), [](std::span<const int>) {});
+  if (!loss.ok()) return loss.status();
+  return std::move(operands.gradients);
 }
 
 absl::StatusOr<std::vector<Tensor>> Train(

@@ -10,12 +10,15 @@
 
 namespace lockstep::worker {
 
+inline constexpr int64_t kSmallerBatch = 3;
 inline constexpr int kVariants = 2;  // of the data: a step leaves behind what the next one has not
 
 // The kinds of op that the models of models.h lack.
 extern const char kDense[];
+// Dropout, and noise that needs no input.
+extern const char kRandom[];
 
-// That, and those of models.h.
+// The first, and those of models.h.
 const std::vector<const char*>& Models();
 
 // Reductions and clippings of every kind, in turn.
@@ -24,7 +27,12 @@ ReducerOptions OptionsOf(int towers, size_t kind);
 absl::StatusOr<std::unique_ptr<TowerGroup>> MakeGroup(const ModelGraph& graph,
                                                       const TowerDevices& devices,
                                                       const OpTable& ops,
-                                                      const ReducerOptions& reducer = {});
+                                                      const ReducerOptions& reducer = {},
+                                                      std::vector<int64_t> smaller_batches = {});
+
+// The gradients of a step that has data, values and random numbers of its own. Every second one has
+// a batch of kSmallerBatch.
+absl::StatusOr<std::vector<Tensor>> TrainStep(TowerGroup* group, const ModelGraph& graph, int step);
 
 // The gradients of one step; `announced` gets each when it is final.
 absl::StatusOr<std::vector<Tensor>> Train(

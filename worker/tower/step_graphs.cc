@@ -1,0 +1,35 @@
+#include "worker/tower/step_graphs.h"
+
+#include <algorithm>
+
+namespace lockstep::worker {
+
+absl::Status StepGraphs::Enqueue(std::span<const void* const> addresses,
+                                 absl::FunctionRef<absl::Status()> enqueue,
+                                 std::vector<TowerGradient>* gradients, Stream* stream) {
+  Step* const step = can_capture_ ? Find(addresses) : nullptr;
+  if (step == nullptr) return enqueue();
+  if (step->addresses.empty()) {
+    absl::Status enqueued = enqueue();
+    if (enqueued.ok()) step->addresses.assign(addresses.begin(), addresses.end());
+    return enqueued;
+  }
+  if (step->graph == nullptr) {
+    step->graph = stream->Capture(enqueue);
+    can_capture_ = step->graph != nullptr;
+    if (!can_capture_) return enqueue();
+    step->gradients = *gradients;
+  }
+  stream->Launch(*step->graph);
+  *gradients = step->gradients;
+  return absl::OkStatus();
+}
+
+StepGraphs::Step* StepGraphs::Find(std::span<const void* const> addresses) {
+  for (Step& step : steps_) {
+    if (step.addresses.empty() || std::ranges::equal(step.addresses, addresses)) return &step;
+  }
+  return steps_.size() < kMostGraphs ? &steps_.emplace_back() : nullptr;
+}
+
+}  // namespace lockstep::worker
