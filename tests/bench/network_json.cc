@@ -23,6 +23,20 @@ absl::string_view PoolPadding(const Pool& pool, const Shape& input) {
   return "VALID";
 }
 
+json PoolJson(absl::string_view kind, const Pool& pool, const Shape& input) {
+  return json{{"kind", std::string(kind)},
+              {"window", Pair(pool.window())},
+              {"strides", Pair(pool.strides())},
+              {"padding", std::string(PoolPadding(pool, input))}};
+}
+
+json EmbeddingJson(const Embedding& embedding) {
+  return json{{"kind", "embedding"},
+              {"rows", embedding.rows()},
+              {"dim", embedding.dim()},
+              {"sum", embedding.combiner() == Embedding::SUM}};
+}
+
 absl::StatusOr<json> LayerJson(const ModelNode& node, const Shape& input) {
   const LayerDef& layer = node.layer;
   if (layer.has_conv2d()) {
@@ -31,16 +45,26 @@ absl::StatusOr<json> LayerJson(const ModelNode& node, const Shape& input) {
                 {"filters", layer.conv2d().filters()},
                 {"kernel", Pair(layer.conv2d().kernel())},
                 {"strides", Pair(layer.conv2d().strides())},
+                {"bias", !layer.conv2d().no_bias()},
                 {"padding", Padding_Name(layer.conv2d().padding())}};
   }
-  if (layer.has_max_pool()) {
-    return json{{"kind", "max_pool"},
-                {"window", Pair(layer.max_pool().window())},
-                {"strides", Pair(layer.max_pool().strides())},
-                {"padding", std::string(PoolPadding(layer.max_pool(), input))}};
+  if (layer.has_max_pool()) return PoolJson("max_pool", layer.max_pool(), input);
+  if (layer.has_average_pool()) return PoolJson("average_pool", layer.average_pool(), input);
+  if (layer.has_batch_norm()) {
+    return json{{"kind", "batch_norm"},
+                {"channels", input.dim(input.rank() - 1)},
+                {"epsilon", layer.batch_norm().epsilon()}};
   }
+  if (layer.has_embedding()) return EmbeddingJson(layer.embedding());
+  if (layer.has_columns()) {
+    return json{{"kind", "columns"},
+                {"first", layer.columns().first()},
+                {"count", layer.columns().count()}};
+  }
+  if (layer.has_add()) return json{{"kind", "add"}};
+  if (layer.has_concatenate()) return json{{"kind", "concatenate"}};
   if (layer.has_dense()) {
-    return json{{"kind", "dense"}, {"inputs", input.dim(0)}, {"units", layer.dense().units()}};
+    return json{{"kind", "dense"}, {"columns", input.dim(0)}, {"units", layer.dense().units()}};
   }
   if (layer.has_dropout()) return json{{"kind", "dropout"}, {"rate", layer.dropout().rate()}};
   if (layer.has_relu()) return json{{"kind", "relu"}};
@@ -57,11 +81,8 @@ absl::StatusOr<json> NetworkJson(const ModelGraph& graph) {
   json layers = json::array();
   for (int i = 1; i < graph.loss_node(); ++i) {
     const ModelNode& node = graph.nodes()[i];
-    if (node.inputs.size() != 1 || node.inputs[0] != i - 1) {
-      return absl::UnimplementedError(
-          absl::StrCat("layer \"", node.name, "\": peers are told of chains only"));
-    }
-    LOCKSTEP_ASSIGN_OR_RETURN(json layer, LayerJson(node, graph.nodes()[i - 1].output));
+    LOCKSTEP_ASSIGN_OR_RETURN(json layer, LayerJson(node, graph.nodes()[node.inputs[0]].output));
+    layer["inputs"] = node.inputs;
     layers.push_back(std::move(layer));
   }
   const absl::Span<const int64_t> input = graph.input_shape().dims();

@@ -11,7 +11,7 @@
 namespace lockstep::bench {
 namespace {
 
-constexpr char kScript[] = "tests/bench/torch_demo_cnn.py";
+constexpr char kScript[] = "tests/bench/torch_network.py";
 
 }  // namespace
 
@@ -20,6 +20,7 @@ absl::StatusOr<std::unique_ptr<TorchPeer>> TorchPeer::Start(const TorchOptions& 
   LOCKSTEP_ASSIGN_OR_RETURN(nlohmann::json network, NetworkJson(model.graph));
   network["batch"] = model.batch;
   network["threads"] = options.threads;
+  network["tf32"] = model.precision == worker::Precision::kTf32;
   network["device"] = options.on_gpu ? "cuda" : "cpu";
   network["compiled"] = options.compiled;
   absl::StatusOr<std::unique_ptr<PeerProcess>> process =
@@ -35,8 +36,8 @@ absl::StatusOr<std::unique_ptr<TorchPeer>> TorchPeer::Start(const TorchOptions& 
   std::unique_ptr<TorchPeer> peer(new TorchPeer(*std::move(process)));
   const nlohmann::json says = nlohmann::json::parse(*hello);
   peer->name_ = absl::StrCat("PyTorch ", says["version"].get<std::string>());
-  peer->how_ = absl::StrCat("PyTorch in ", says["layout"].get<std::string>(),
-                            ", its faster layout, with ", says["blas"].get<std::string>());
+  peer->how_ = absl::StrCat("PyTorch with ", says["way"].get<std::string>(),
+                            ", its fastest way, and ", says["blas"].get<std::string>());
   return peer;
 }
 

@@ -1,4 +1,4 @@
-// PyTorch as a peer: the same chain of layers, forward and backward.
+// PyTorch as a peer: the same network, forward and backward.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class TorchPeer {
 
   // "PyTorch 2.11"
   const std::string& name() const { return name_; }
-  // "PyTorch in NHWC, its faster layout, with mkl"
+  // "PyTorch with NHWC, its fastest way, and mkl"
   const std::string& how() const { return how_; }
   absl::StatusOr<double> SecondsFor(int64_t steps);
 

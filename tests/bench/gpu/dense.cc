@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/gpu/gpu.h"
@@ -20,8 +22,8 @@ constexpr double kDenseTarget = 0.95;
 constexpr double kOperations = 2.0 * kDenseSize * kDenseSize * kDenseSize;
 
 struct Products {
-  static absl::StatusOr<std::shared_ptr<Products>> Make() {
-    LOCKSTEP_ASSIGN_OR_RETURN(Gpu gpu, Gpu::Open());
+  static absl::StatusOr<std::shared_ptr<Products>> Make(worker::Precision precision) {
+    LOCKSTEP_ASSIGN_OR_RETURN(Gpu gpu, Gpu::Open(precision));
     auto products = std::make_shared<Products>(std::move(gpu));
     worker::Device& device = *products->gpu.device();
     for (worker::DeviceBuffer* const matrix : {&products->x, &products->kernel, &products->y}) {
@@ -35,7 +37,10 @@ struct Products {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto handle, worker::cuda::CublasLtHandle::Create(library));
     LOCKSTEP_ASSIGN_OR_RETURN(
         products->bare,
-        worker::cuda::Matmul::Create(handle, {.m = kDenseSize, .n = kDenseSize, .k = kDenseSize}));
+        worker::cuda::Matmul::Create(handle, {.m = kDenseSize,
+                                              .n = kDenseSize,
+                                              .k = kDenseSize,
+                                              .tf32 = precision == worker::Precision::kTf32}));
     LOCKSTEP_ASSIGN_OR_RETURN(products->workspace,
                               device.Allocate(products->bare->workspace_bytes()));
     return products;
@@ -67,12 +72,13 @@ struct Products {
   std::optional<worker::cuda::Matmul> bare;
 };
 
-Contest Dense(const BenchOptions&) {
+// Adds the row `name`: the op beside the library, in this precision.
+void AddDense(const std::string& name, worker::Precision precision, Contest* contest) {
   const auto products = std::make_shared<std::shared_ptr<Products>>();
-  const auto rate_of = [products](absl::Status (Products::*run)()) -> Measure {
-    return [products, run]() -> absl::StatusOr<double> {
+  const auto rate_of = [products, precision](absl::Status (Products::*run)()) -> Measure {
+    return [products, precision, run]() -> absl::StatusOr<double> {
       if (*products == nullptr) {
-        LOCKSTEP_ASSIGN_OR_RETURN(*products, Products::Make());
+        LOCKSTEP_ASSIGN_OR_RETURN(*products, Products::Make(precision));
       }
       Products& made = **products;
       LOCKSTEP_ASSIGN_OR_RETURN(const double seconds,
@@ -80,16 +86,22 @@ Contest Dense(const BenchOptions&) {
       return kOperations / seconds / 1e12;
     };
   };
-  return {.unit = "TFLOP/s",
-          .higher_is_better = true,
-          .note = "4096 x 4096 x 4096, float32",
-          .sides = {{"dense", "the op dense", rate_of(&Products::RunOp)},
-                    {"cublas", "cuBLASLt alone", rate_of(&Products::RunBare)}},
-          .comparisons = {{"gpu_dense", "dense", "cublas", kDenseTarget}}};
+  const std::string bare = absl::StrCat(name, "/bare");
+  contest->sides.push_back({name, absl::StrCat("the op dense, ", name), rate_of(&Products::RunOp)});
+  contest->sides.push_back({bare, "cuBLASLt alone", rate_of(&Products::RunBare)});
+  contest->comparisons.push_back({name, name, bare, kDenseTarget});
+}
+
+Contest Dense(const BenchOptions&) {
+  Contest contest{.unit = "TFLOP/s", .higher_is_better = true};
+  contest.note = "4096 x 4096 x 4096";
+  AddDense("gpu_dense", worker::Precision::kFloat32, &contest);
+  AddDense("gpu_dense_tf32", worker::Precision::kTf32, &contest);
+  return contest;
 }
 
 }  // namespace
 
-RowGroup DenseRow() { return AsGroup(Dense); }
+RowGroup DenseRows() { return AsGroup(Dense); }
 
 }  // namespace lockstep::bench::gpu

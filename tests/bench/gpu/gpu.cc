@@ -11,13 +11,13 @@
 
 namespace lockstep::bench::gpu {
 
-absl::StatusOr<Gpu> Gpu::Open() {
+absl::StatusOr<Gpu> Gpu::Open(worker::Precision precision) {
   LOCKSTEP_ASSIGN_OR_RETURN(const worker::Backend backend,
                             worker::Backend::Open({.kind = worker::DeviceChoice::Kind::kCuda},
                                                   worker::cuda::SharedDriver()));
   Gpu gpu;
   gpu.device_ = backend.MakeDevice(1);
-  gpu.ops_ = &backend.ops();
+  gpu.ops_ = &backend.ops(precision);
   gpu.device_->MakeCurrent();
   LOCKSTEP_ASSIGN_OR_RETURN(gpu.context_, gpu.ops_->CreateContext(gpu.device_.get()));
   LOCKSTEP_ASSIGN_OR_RETURN(gpu.stream_, gpu.device_->CreateStream({}));

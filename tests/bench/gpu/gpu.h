@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "worker/device/device.h"
 #include "worker/ops/op_table.h"
+#include "worker/ops/precision.h"
 
 namespace lockstep::bench::gpu {
 
@@ -16,7 +17,7 @@ namespace lockstep::bench::gpu {
 class Gpu {
  public:
   // FAILED_PRECONDITION with the remedy.
-  static absl::StatusOr<Gpu> Open();
+  static absl::StatusOr<Gpu> Open(worker::Precision precision = worker::Precision::kFloat32);
 
   using Enqueue = std::function<absl::Status()>;
 

@@ -4,7 +4,7 @@ namespace lockstep::bench::gpu {
 
 const std::vector<RowGroup>& Rows() {
   static const auto* const rows =
-      new std::vector<RowGroup>{TowerRows(), CopyRows(), DenseRow(), KernelRows()};
+      new std::vector<RowGroup>{TowerRows(), ResNet50Rows(), CopyRows(), DenseRows(), KernelRows()};
   return *rows;
 }
 

@@ -9,12 +9,14 @@ namespace lockstep::bench::gpu {
 
 // The towers of the demos, against PyTorch: gpu_digits/eager, gpu_digits/compile, ...
 RowGroup TowerRows();
+// gpu_resnet50_tf32: forward and backward of 128 images of 224 x 224, against PyTorch.
+RowGroup ResNet50Rows();
 // gpu_push and gpu_pull: shared memory that was registered, against pinned memory.
 RowGroup CopyRows();
 // gpu_relu, ...: own kernels, in bytes of device memory, against a copy there.
 RowGroup KernelRows();
-// gpu_dense: the op against cuBLASLt alone.
-RowGroup DenseRow();
+// gpu_dense, gpu_dense_tf32: the op against cuBLASLt alone.
+RowGroup DenseRows();
 
 // In the order of the table.
 const std::vector<RowGroup>& Rows();

@@ -1,7 +1,7 @@
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -14,59 +14,86 @@
 namespace lockstep::bench::gpu {
 namespace {
 
-constexpr int kSteps = 100;
-constexpr double kEagerTarget = 3;
-constexpr double kCompiledTarget = 1;
+struct TowerCase {
+  std::string name;
+  std::string job;  // the file
+  int steps = 0;    // of a round
+  double eager_target = 0;
+  double compiled_target = 0;
+};
 
-absl::StatusOr<std::unique_ptr<TowerSide>> MakeTower(const TowerModel& model) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const Gpu gpu, Gpu::Open());
+std::vector<TowerCase> Demos() {
+  constexpr int kSteps = 100;
+  std::vector<TowerCase> demos;
+  for (const std::string demo : {"digits", "fashion", "clicks"}) {
+    demos.push_back({absl::StrCat("gpu_", demo),
+                     absl::StrCat("deploy/examples/", demo, "/job.textproto"), kSteps, 3, 1});
+  }
+  return demos;
+}
+
+TowerCase ResNet50() {
+  return {"gpu_resnet50_tf32", "tests/bench/gpu/resnet50/job.textproto", 10, 1, 0.9};
+}
+
+absl::StatusOr<std::unique_ptr<TowerSide>> MakeTower(const TowerCase& of) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const TowerModel model, LoadTowerModel(of.job));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Gpu gpu, Gpu::Open(model.precision));
   return TowerSide::Create(model, gpu.device(), gpu.ops());
+}
+
+absl::StatusOr<std::unique_ptr<TorchPeer>> StartTorch(const TowerCase& of,
+                                                      const std::string& python, bool compiled) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const TowerModel model, LoadTowerModel(of.job));
+  return TorchPeer::Start({.python = python, .on_gpu = true, .compiled = compiled}, model);
 }
 
 // "steps/s", of sides that are made when they are first asked.
 template <typename Made>
-Measure RateOf(std::function<absl::StatusOr<std::unique_ptr<Made>>()> make) {
+Measure RateOf(int steps, std::function<absl::StatusOr<std::unique_ptr<Made>>()> make) {
   auto side = std::make_shared<std::unique_ptr<Made>>();
-  return [make, side]() -> absl::StatusOr<double> {
+  return [steps, make, side]() -> absl::StatusOr<double> {
     if (*side == nullptr) {
       LOCKSTEP_ASSIGN_OR_RETURN(*side, make());
-      LOCKSTEP_RETURN_IF_ERROR((*side)->SecondsFor(kSteps).status());
+      LOCKSTEP_RETURN_IF_ERROR((*side)->SecondsFor(steps).status());
     }
-    LOCKSTEP_ASSIGN_OR_RETURN(const double seconds, (*side)->SecondsFor(kSteps));
-    return kSteps / seconds;
+    LOCKSTEP_ASSIGN_OR_RETURN(const double seconds, (*side)->SecondsFor(steps));
+    return steps / seconds;
   };
+}
+
+void AddTower(const TowerCase& of, const std::string& python, Contest* contest) {
+  const std::string eager = of.name + "/eager";
+  const std::string compiled = of.name + "/compile";
+  const auto torch = [&](bool is_compiled) {
+    return RateOf<TorchPeer>(
+        of.steps, [of, python, is_compiled] { return StartTorch(of, python, is_compiled); });
+  };
+  contest->sides.push_back(
+      {of.name, of.name, RateOf<TowerSide>(of.steps, [of] { return MakeTower(of); })});
+  contest->sides.push_back({eager, "PyTorch eager", torch(false)});
+  contest->sides.push_back({compiled, "torch.compile, CUDA graphs", torch(true)});
+  contest->comparisons.push_back({eager, of.name, eager, of.eager_target});
+  contest->comparisons.push_back({compiled, of.name, compiled, of.compiled_target});
 }
 
 Contest TowersOf(const BenchOptions& options) {
   Contest contest{.unit = "steps/s", .higher_is_better = true};
   contest.note = "float32 without TF32; ours with the values to the GPU and the gradients back";
-  for (const std::string demo : {"digits", "fashion"}) {
-    const auto model = [demo] {
-      return LoadTowerModel(absl::StrCat("deploy/examples/", demo, "/job.textproto"));
-    };
-    const auto torch = [model, python = options.torch_python](bool compiled) {
-      return [model, python, compiled]() -> absl::StatusOr<std::unique_ptr<TorchPeer>> {
-        LOCKSTEP_ASSIGN_OR_RETURN(const TowerModel loaded, model());
-        return TorchPeer::Start({.python = python, .on_gpu = true, .compiled = compiled}, loaded);
-      };
-    };
-    const auto ours = [model]() -> absl::StatusOr<std::unique_ptr<TowerSide>> {
-      LOCKSTEP_ASSIGN_OR_RETURN(const TowerModel loaded, model());
-      return MakeTower(loaded);
-    };
-    const std::string name = "gpu_" + demo;
-    contest.sides.push_back({name, name, RateOf<TowerSide>(ours)});
-    contest.sides.push_back({demo + "/eager", "PyTorch eager", RateOf<TorchPeer>(torch(false))});
-    contest.sides.push_back(
-        {demo + "/compile", "torch.compile, CUDA graphs", RateOf<TorchPeer>(torch(true))});
-    contest.comparisons.push_back({name + "/eager", name, demo + "/eager", kEagerTarget});
-    contest.comparisons.push_back({name + "/compile", name, demo + "/compile", kCompiledTarget});
-  }
+  for (const TowerCase& demo : Demos()) AddTower(demo, options.torch_python, &contest);
+  return contest;
+}
+
+Contest ResNet50Of(const BenchOptions& options) {
+  Contest contest{.unit = "steps/s", .higher_is_better = true};
+  contest.note = "TF32, 128 images; ours with the values to the GPU and the gradients back";
+  AddTower(ResNet50(), options.torch_python, &contest);
   return contest;
 }
 
 }  // namespace
 
 RowGroup TowerRows() { return AsGroup(TowersOf); }
+RowGroup ResNet50Rows() { return AsGroup(ResNet50Of); }
 
 }  // namespace lockstep::bench::gpu
