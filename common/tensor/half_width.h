@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include "common/tensor/bfloat16.h"
 #include "common/tensor/dtype.h"
 
 namespace lockstep {
@@ -15,27 +16,8 @@ inline bool IsHalfWidth(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16;
 }
 
-// The upper half of a float: its range, with 8 bits of precision. A NaN stays one and keeps its
-// sign and the upper bits of its payload; it becomes quiet.
-class BFloat16 {
- public:
-  BFloat16() = default;  // any value
-  explicit BFloat16(float value) {
-    const uint32_t bits = std::bit_cast<uint32_t>(value);
-    const bool is_nan = static_cast<int32_t>(bits & 0x7fffffffu) > 0x7f800000;
-    const uint32_t rounded = is_nan ? bits | 0x00400000u : bits + 0x7fffu + ((bits >> 16) & 1u);
-    bits_ = static_cast<uint16_t>(rounded >> 16);
-  }
-  explicit operator float() const {
-    return std::bit_cast<float>(static_cast<uint32_t>(bits_) << 16);
-  }
-
- private:
-  uint16_t bits_;
-};
-
 // IEEE 754 half precision: 11 bits of precision, magnitudes up to 65504. What rounds to more is
-// infinite; NaN as above.
+// infinite; NaN as in BFloat16.
 class Float16 {
  public:
   Float16() = default;  // any value
@@ -81,7 +63,7 @@ class Float16 {
   uint16_t bits_;
 };
 
-static_assert(sizeof(Float16) == 2 && sizeof(BFloat16) == 2);
+static_assert(sizeof(Float16) == 2);
 
 // A sum or quotient of two halves that is computed in float and rounded again is correctly rounded:
 // float has more than twice the digits.

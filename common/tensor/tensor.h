@@ -9,6 +9,7 @@
 #include <span>
 
 #include "common/base/check.h"
+#include "common/tensor/bfloat16.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 
@@ -24,6 +25,8 @@ constexpr DType DTypeOf() {
     return DType::kInt32;
   else if constexpr (std::is_same_v<T, int64_t>)
     return DType::kInt64;
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return DType::kBFloat16;
   else {
     static_assert(std::is_same_v<T, uint8_t>);
     return DType::kUInt8;

@@ -20,7 +20,8 @@ absl::StatusOr<std::unique_ptr<TorchPeer>> TorchPeer::Start(const TorchOptions& 
   LOCKSTEP_ASSIGN_OR_RETURN(nlohmann::json network, NetworkJson(model.graph));
   network["batch"] = model.batch;
   network["threads"] = options.threads;
-  network["tf32"] = model.precision == worker::Precision::kTf32;
+  network["tf32"] = model.precision != worker::Precision::kFloat32;
+  network["bfloat16"] = model.precision == worker::Precision::kBfloat16;
   network["device"] = options.on_gpu ? "cuda" : "cpu";
   network["compiled"] = options.compiled;
   absl::StatusOr<std::unique_ptr<PeerProcess>> process =

@@ -17,6 +17,11 @@ namespace lockstep::test {
 namespace {
 
 constexpr char kTf32[] = "gpu_tf32";
+constexpr char kBfloat16[] = "gpu_bf16";
+constexpr char kFakeBfloat16[] = "cuda_bf16";
+
+bool IsFake(const std::string& kind) { return kind == "cuda" || kind == kFakeBfloat16; }
+bool IsBfloat16(const std::string& kind) { return kind == kBfloat16 || kind == kFakeBfloat16; }
 
 std::string Kind() {
   const char* const asked = std::getenv(kTestDeviceVariable);
@@ -40,20 +45,20 @@ std::shared_ptr<worker::Device> MakeTestDevice(int threads, uint64_t seed) {
   const std::string kind = Kind();
   if (kind == "cpu") return std::make_shared<worker::CpuDevice>(threads);
   if (kind == "deferred") return std::make_shared<DeferredDevice>(threads, seed);
-  if (kind == "cuda") return MakeFakeGpu(seed);
-  LOCKSTEP_CHECK(kind == "gpu" || kind == kTf32);
+  if (IsFake(kind)) return MakeFakeGpu(seed);
+  LOCKSTEP_CHECK(kind == "gpu" || kind == kTf32 || kind == kBfloat16);
   return Gpus().MakeDevice(threads);
 }
 
 std::vector<std::shared_ptr<worker::Device>> MakeTestDevices(int count, uint64_t seed) {
   const std::string kind = Kind();
-  if (kind != "cpu" && kind != "deferred" && kind != "cuda") {
+  if (kind != "cpu" && kind != "deferred" && !IsFake(kind)) {
     return Gpus().MakeDevices(/*threads=*/1, static_cast<size_t>(count)).value();
   }
   std::vector<std::shared_ptr<worker::Device>> devices = {MakeTestDevice(/*threads=*/1, seed)};
   if (kind == "cpu") return devices;
   for (int ordinal = 1; ordinal < count; ++ordinal) {
-    if (kind == "cuda") {
+    if (IsFake(kind)) {
       devices.push_back(MakeFakeGpu(seed, ordinal));
       continue;
     }
@@ -73,9 +78,14 @@ worker::TowerDevices TowersOn(const std::vector<std::shared_ptr<worker::Device>>
 const worker::OpTable& OpsOfTestDevice() {
   const std::string kind = Kind();
   if (kind == kTf32) return worker::cuda::Ops(worker::Precision::kTf32);
+  if (IsBfloat16(kind)) return worker::cuda::Ops(worker::Precision::kBfloat16);
   return kind == "cuda" || kind == "gpu" ? worker::cuda::Ops() : worker::cpu::Ops();
 }
 
-double ToleranceOfTestDevice() { return Kind() == kTf32 ? 2e-3 : 1e-5; }
+double ToleranceOfTestDevice() {
+  const std::string kind = Kind();
+  if (IsBfloat16(kind)) return 5e-3;
+  return kind == kTf32 ? 2e-3 : 1e-5;
+}
 
 }  // namespace lockstep::test

@@ -1,7 +1,7 @@
 // The device that a suite of tests runs on: the CPU, or what the environment variable
 // kTestDeviceVariable says: "deferred", "cuda" (a GPU over the fake driver), "gpu" (this
-// machine's first) or "gpu_tf32" (the same, with ops in that precision). device_tests of
-// device_tests.bzl runs a suite once on each.
+// machine's first), "gpu_tf32", "gpu_bf16" or "cuda_bf16" (the same, with ops in that precision).
+// device_tests of device_tests.bzl runs a suite once on each.
 #pragma once
 
 #include <cstdint>

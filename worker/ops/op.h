@@ -28,11 +28,12 @@ struct OpOptions {
   bool variable_gradients = true;
   // Of an op whose variable is a table: how many of its rows ForwardArgs::rows has at most. 0: all.
   int64_t most_rows = 0;
+  DType type = DType::kFloat32;  // of inputs, output and their gradients: that, or bfloat16
 };
 
 // Made by an OpTable for fixed shapes, with all memory that it needs beside its operands: a call
-// allocates nothing. Tensors are in memory of the device, float32, row-major, batch first, images
-// height, width, channels.
+// allocates nothing. Tensors are in memory of the device, row-major, batch first, images height,
+// width, channels. Variables and their gradients are float32.
 //
 // Calls enqueue the work on a stream of the op's device. Their arguments and all that these name
 // stay as they are until the stream has passed it. A stream may capture the work of calls in

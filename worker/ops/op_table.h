@@ -35,12 +35,16 @@ class OpTable {
 
   explicit OpTable(ContextFunction create_context) : create_context_(create_context) {}
 
-  // The same ops in contexts of another function.
-  OpTable WithContext(ContextFunction create_context) const {
+  // The same ops in contexts of another function, and what is between those that have it of this
+  // type.
+  OpTable WithContext(ContextFunction create_context, DType activations = DType::kFloat32) const {
     OpTable table = *this;
     table.create_context_ = create_context;
+    table.activations_ = activations;
     return table;
   }
+  // The type of values between layers, and of their gradients, where the ops of the layers have it.
+  DType activations() const { return activations_; }
 
   template <typename Options>
   void Add(OpFunction<Options> make) {
@@ -82,6 +86,7 @@ class OpTable {
   }
 
   ContextFunction create_context_;
+  DType activations_ = DType::kFloat32;
   absl::flat_hash_map<std::type_index, Function> functions_;
   absl::flat_hash_map<std::string, OpFunction<CustomOptions>> custom_;
 };

@@ -7,7 +7,7 @@ namespace lockstep::worker {
 enum class Precision {
   kFloat32,   // not at all
   kTf32,      // to 10 bits, as tensor cores of a GPU do
-  kBfloat16,  // to 7 bits: operands are stored so
+  kBfloat16,  // to 7 bits, and what is between layers is stored so; other products as kTf32
 };
 
 }  // namespace lockstep::worker

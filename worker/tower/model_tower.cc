@@ -12,6 +12,7 @@
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "worker/tower/batch_rows.h"
+#include "worker/tower/casts.h"
 
 namespace lockstep::worker {
 namespace {
@@ -38,7 +39,7 @@ ModelTower::ModelTower(const ModelGraph& graph, Device* device, const OpTable& o
                        const TowerOptions& options)
     : graph_(graph),
       options_(options),
-      schedule_(MakeSchedule(graph_)),
+      schedule_(WithActivations(graph_, MakeSchedule(graph_), ops.activations())),
       device_(device),
       ops_(ops),
       staging_(device),

@@ -11,6 +11,7 @@
 #include "worker/ops/activation.h"
 #include "worker/ops/add.h"
 #include "worker/ops/batch_norm.h"
+#include "worker/ops/cast.h"
 #include "worker/ops/columns.h"
 #include "worker/ops/concatenate.h"
 #include "worker/ops/conv2d.h"
@@ -51,17 +52,20 @@ Window WindowOver(const Shape& input, const RepeatedField<int64_t>& extent,
 // One Make function per kind of layer, with what they all need at hand.
 class Builder {
  public:
-  Builder(const ModelGraph& graph, const ScheduledOp& op, const OpOptions& options,
+  // `type`: of the output.
+  Builder(const ModelGraph& graph, const ScheduledOp& op, DType type, const OpOptions& options,
           const OpTable& ops, OpContext* context)
       : graph_(graph),
         op_(op),
         node_(graph.nodes()[op.node]),
+        type_(type),
         options_(options),
         ops_(ops),
         context_(context) {}
 
   MadeOp Build() const {
     const LayerDef& layer = node_.layer;
+    if (op_.is_cast) return Make(CastOptions{options_, type_, Input().num_elements()});
     switch (layer.kind_case()) {
       case LayerDef::kDense:
         return MakeDense();
@@ -169,6 +173,7 @@ class Builder {
   const ModelGraph& graph_;
   const ScheduledOp& op_;
   const ModelNode& node_;
+  const DType type_;
   const OpOptions& options_;
   const OpTable& ops_;
   OpContext* const context_;
@@ -183,10 +188,10 @@ absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Sched
   for (ValueId input : op.inputs) {
     options.input_gradient = options.input_gradient || schedule.wants_gradient[input];
   }
-  options.variable_gradients =
-      std::ranges::any_of(graph.nodes()[op.node].variables,
-                          [&](int variable) { return !graph.variables()[variable].frozen; });
-  MadeOp made = Builder(graph, op, options, ops, context).Build();
+  options.variable_gradients = std::ranges::any_of(
+      op.variables, [&](int variable) { return !graph.variables()[variable].frozen; });
+  options.type = schedule.types[op.is_cast ? op.inputs[0] : op.output];
+  MadeOp made = Builder(graph, op, schedule.types[op.output], options, ops, context).Build();
   if (made.ok()) return made;
   absl::Status failed =
       Annotate(made.status(), absl::StrCat("layer \"", graph.nodes()[op.node].name, "\""));

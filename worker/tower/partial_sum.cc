@@ -5,9 +5,10 @@
 
 namespace lockstep::worker {
 
-absl::StatusOr<PartialSum> PartialSum::Create(int64_t elements, const OpTable& ops,
+absl::StatusOr<PartialSum> PartialSum::Create(const TensorView& like, const OpTable& ops,
                                               OpContext* context) {
-  LOCKSTEP_ASSIGN_OR_RETURN(auto add, ops.Make(context, AddOptions{OpOptions(), elements}));
+  const AddOptions options{{.type = like.dtype}, like.num_elements()};
+  LOCKSTEP_ASSIGN_OR_RETURN(auto add, ops.Make(context, options));
   return PartialSum(std::move(add));
 }
 

@@ -16,8 +16,8 @@ namespace lockstep::worker {
 // Stays where it is until the stream has passed what was enqueued; one Enqueue at a time.
 class PartialSum {
  public:
-  // Of float32 tensors with so many elements. `context` outlives the sum.
-  static absl::StatusOr<PartialSum> Create(int64_t elements, const OpTable& ops,
+  // Of tensors with the type and the number of elements of this one. `context` outlives the sum.
+  static absl::StatusOr<PartialSum> Create(const TensorView& like, const OpTable& ops,
                                            OpContext* context);
 
   // sum = sum + term.

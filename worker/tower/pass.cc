@@ -33,30 +33,32 @@ absl::Status Pass::Prepare(const ModelGraph& graph, const Schedule& schedule, st
   return MakeSums(ops, context);
 }
 
-MutableTensorView Pass::ViewOf(int buffer, const Shape& shape, std::byte* memory) const {
-  return {DType::kFloat32, shape,
-          buffer == PassBuffers::kNone ? nullptr : memory + plan_.offsets[buffer]};
+MutableTensorView Pass::ViewOf(int buffer, const Shape& shape, std::byte* memory,
+                               DType type) const {
+  return {type, shape, buffer == PassBuffers::kNone ? nullptr : memory + plan_.offsets[buffer]};
 }
 
 void Pass::PlaceBuffers(const ModelGraph& graph, const Schedule& schedule, std::byte* memory) {
   constexpr int kNone = PassBuffers::kNone;
-  const auto view = [&](int buffer, int node) {
-    return ViewOf(buffer, Batched(options_.batch, graph.nodes()[node].output), memory);
+  const auto view = [&](int buffer, int node, ValueId value) {
+    return ViewOf(buffer, Batched(options_.batch, graph.nodes()[node].output), memory,
+                  schedule.types[value]);
   };
   for (size_t i = 0; i < steps_.size(); ++i) {
     const ScheduledOp& op = schedule.ops[i];
     Step& step = steps_[i];
-    step.output = view(buffers_.value[op.output], op.output);
-    step.output_gradient = view(buffers_.gradient[op.output], op.output);
+    const int shape = schedule.shape_nodes[op.output];
+    step.output = view(buffers_.value[op.output], shape, op.output);
+    step.output_gradient = view(buffers_.gradient[op.output], shape, op.output);
     for (size_t input = 0; input < op.inputs.size(); ++input) {
       const ValueId from = op.inputs[input];
       const int node = op.input_nodes[input];
-      step.inputs.push_back(view(buffers_.value[from], node));
+      step.inputs.push_back(view(buffers_.value[from], node, from));
       if (from <= graph.num_state_inputs()) step.batch_inputs.push_back({input, from});
       if (!options_.training) continue;
       const int partial = buffers_.partial[i][input];
-      const MutableTensorView sum = view(buffers_.gradient[from], node);
-      step.input_gradients.push_back(partial == kNone ? sum : view(partial, node));
+      const MutableTensorView sum = view(buffers_.gradient[from], node, from);
+      step.input_gradients.push_back(partial == kNone ? sum : view(partial, node, from));
       if (partial != kNone) step.contributions.push_back({input, sum, nullptr});
     }
   }
@@ -83,7 +85,7 @@ void Pass::PlaceLosses(const ModelGraph& graph, const Schedule& schedule, std::b
 
 void Pass::PlaceShared(const ModelGraph& graph, const Schedule& schedule, std::byte* memory) {
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const std::vector<int>& variables = graph.nodes()[schedule.ops[i].node].variables;
+    const std::vector<int>& variables = schedule.ops[i].variables;
     for (size_t k = 0; k < variables.size(); ++k) {
       const int buffer = buffers_.shared[i][k];
       const MutableTensorView own = ViewOf(buffer, graph.variables()[variables[k]].shape, memory);
@@ -99,7 +101,7 @@ absl::Status Pass::MakeOps(const ModelGraph& graph, const Schedule& schedule, co
   for (size_t i = 0; i < steps_.size(); ++i) {
     const ScheduledOp& op = schedule.ops[i];
     Step& step = steps_[i];
-    step.variable_ids = graph.nodes()[op.node].variables;
+    step.variable_ids = op.variables;
     OpOptions common{.batch = options_.batch, .training = options_.training};
     if (!options_.most_rows.empty() && !step.variable_ids.empty()) {
       common.most_rows = options_.most_rows[step.variable_ids[0]];
@@ -121,7 +123,7 @@ absl::Status Pass::MakeOps(const ModelGraph& graph, const Schedule& schedule, co
 
 absl::Status Pass::MakeSums(const OpTable& ops, OpContext* context) {
   const auto make = [&](const TensorView& of, std::unique_ptr<PartialSum>* sum) -> absl::Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(PartialSum made, PartialSum::Create(of.num_elements(), ops, context));
+    LOCKSTEP_ASSIGN_OR_RETURN(PartialSum made, PartialSum::Create(of, ops, context));
     *sum = std::make_unique<PartialSum>(std::move(made));
     return absl::OkStatus();
   };

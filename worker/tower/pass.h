@@ -111,7 +111,8 @@ class Pass {
   void PlaceLosses(const ModelGraph& graph, const Schedule& schedule, std::byte* memory);
   void PlaceShared(const ModelGraph& graph, const Schedule& schedule, std::byte* memory);
   // A buffer of the plan, or none.
-  MutableTensorView ViewOf(int buffer, const Shape& shape, std::byte* memory) const;
+  MutableTensorView ViewOf(int buffer, const Shape& shape, std::byte* memory,
+                           DType type = DType::kFloat32) const;
   absl::Status MakeSums(const OpTable& ops, OpContext* context);
   absl::Status MakeOps(const ModelGraph& graph, const Schedule& schedule, const OpTable& ops,
                        OpContext* context);

@@ -6,14 +6,15 @@ namespace lockstep::worker {
 
 PassBuffers::PassBuffers(const ModelGraph& graph, const Schedule& schedule,
                          const PassOptions& options)
-    : value(graph.nodes().size(), kNone),
-      gradient(graph.nodes().size(), kNone),
+    : value(schedule.types.size(), kNone),
+      gradient(schedule.types.size(), kNone),
       partial(schedule.ops.size()),
       shared(schedule.ops.size()),
       first_user(graph.variables().size(), kNone) {
   const int end = static_cast<int>(schedule.ops.size());
   const auto add = [&](ValueId id, int first, int last) {
-    return Add(options.batch * graph.nodes()[id].output.num_elements(), first, last);
+    const Shape& shape = graph.nodes()[schedule.shape_nodes[id]].output;
+    return Add(options.batch * shape.num_elements(), schedule.types[id], first, last);
   };
   for (int i = 0; i < end; ++i) {
     const ScheduledOp& op = schedule.ops[i];
@@ -45,11 +46,12 @@ PassBuffers::PassBuffers(const ModelGraph& graph, const Schedule& schedule,
 void PassBuffers::AddLosses(const ModelGraph& graph, const Schedule& schedule, int64_t batch) {
   const int end = static_cast<int>(schedule.ops.size());
   for (const ScheduledLoss& loss : schedule.losses) {
-    loss_result.push_back(loss_result.empty() ? kNone : Add(1, end, end));
+    loss_result.push_back(loss_result.empty() ? kNone : Add(1, DType::kFloat32, end, end));
     loss_partial.push_back(kNone);
     if (!schedule.wants_gradient[loss.scores]) continue;
     const bool is_first = gradient[loss.scores] == kNone;
-    const int buffer = Add(batch * graph.nodes()[loss.scores].output.num_elements(), end, end);
+    const Shape& shape = graph.nodes()[loss.scores_node].output;
+    const int buffer = Add(batch * shape.num_elements(), DType::kFloat32, end, end);
     (is_first ? gradient[loss.scores] : loss_partial.back()) = buffer;
   }
 }
@@ -57,7 +59,7 @@ void PassBuffers::AddLosses(const ModelGraph& graph, const Schedule& schedule, i
 void PassBuffers::AddShared(const ModelGraph& graph, const Schedule& schedule) {
   const int end = static_cast<int>(schedule.ops.size());
   for (int i = 0; i < end; ++i) {
-    for (const int variable : graph.nodes()[schedule.ops[i].node].variables) {
+    for (const int variable : schedule.ops[i].variables) {
       shared[i].push_back(kNone);
       const ModelVariable& own = graph.variables()[variable];
       if (own.frozen) continue;
@@ -65,14 +67,15 @@ void PassBuffers::AddShared(const ModelGraph& graph, const Schedule& schedule) {
       if (first == kNone) {
         first = i;
       } else {
-        shared[i].back() = Add(own.shape.num_elements(), 2 * end - i, 2 * end - first);
+        shared[i].back() =
+            Add(own.shape.num_elements(), DType::kFloat32, 2 * end - i, 2 * end - first);
       }
     }
   }
 }
 
-int PassBuffers::Add(size_t elements, int first, int last) {
-  lives.push_back({elements * sizeof(float), first, last});
+int PassBuffers::Add(size_t elements, DType type, int first, int last) {
+  lives.push_back({elements * SizeOf(type), first, last});
   return static_cast<int>(lives.size()) - 1;
 }
 

@@ -37,7 +37,7 @@ struct PassBuffers {
   std::vector<int> first_user;  // by variable: an op, or kNone
 
  private:
-  int Add(size_t elements, int first, int last);
+  int Add(size_t elements, DType type, int first, int last);
   void Extend(int buffer, int time);
   void AddLosses(const ModelGraph& graph, const Schedule& schedule, int64_t batch);
   void AddShared(const ModelGraph& graph, const Schedule& schedule);

@@ -7,7 +7,14 @@
 namespace lockstep::worker {
 
 inline Precision PrecisionOf(const JobDef& job) {
-  return job.precision() == JobDef::TF32 ? Precision::kTf32 : Precision::kFloat32;
+  switch (job.precision()) {
+    case JobDef::TF32:
+      return Precision::kTf32;
+    case JobDef::BFLOAT16:
+      return Precision::kBfloat16;
+    default:
+      return Precision::kFloat32;
+  }
 }
 
 }  // namespace lockstep::worker

@@ -1,5 +1,7 @@
 #include "worker/tower/schedule.h"
 
+#include <numeric>
+
 #include "common/model/loss_rules.h"
 
 namespace lockstep::worker {
@@ -36,6 +38,9 @@ Schedule MakeSchedule(const ModelGraph& graph) {
   std::vector<ValueId> value(nodes.size());
   Schedule schedule;
   schedule.wants_gradient.assign(nodes.size(), false);
+  schedule.types.assign(nodes.size(), DType::kFloat32);
+  schedule.shape_nodes.resize(nodes.size());
+  std::iota(schedule.shape_nodes.begin(), schedule.shape_nodes.end(), 0);
   const int first_layer = 1 + graph.num_state_inputs();
   for (int node = 1; node < first_layer; ++node) value[node] = node;
   for (int node = first_layer; node < static_cast<int>(nodes.size()); ++node) {
@@ -51,6 +56,7 @@ Schedule MakeSchedule(const ModelGraph& graph) {
     }
     ScheduledOp op;
     op.node = node;
+    op.variables = layer.variables;
     op.input_nodes = layer.inputs;
     op.output = node;
     const int reader = only_reader[node];

@@ -26,11 +26,15 @@ struct Products {
     LOCKSTEP_ASSIGN_OR_RETURN(Gpu gpu, Gpu::Open(precision));
     auto products = std::make_shared<Products>(std::move(gpu));
     worker::Device& device = *products->gpu.device();
-    for (worker::DeviceBuffer* const matrix : {&products->x, &products->kernel, &products->y}) {
-      LOCKSTEP_ASSIGN_OR_RETURN(*matrix, products->gpu.RandomFloats(kDenseSize * kDenseSize));
+    const DType type = products->gpu.ops().activations();
+    constexpr int64_t kElements = kDenseSize * kDenseSize;
+    for (worker::DeviceBuffer* const matrix :
+         {&products->x, &products->y, &products->rounded_kernel}) {
+      LOCKSTEP_ASSIGN_OR_RETURN(*matrix, products->gpu.RandomNumbers(kElements, type));
     }
+    LOCKSTEP_ASSIGN_OR_RETURN(products->kernel, products->gpu.RandomNumbers(kElements));
     const worker::DenseOptions options{
-        {.batch = kDenseSize}, kDenseSize, kDenseSize, /*bias=*/false};
+        {.batch = kDenseSize, .type = type}, kDenseSize, kDenseSize, /*bias=*/false};
     LOCKSTEP_ASSIGN_OR_RETURN(products->op,
                               products->gpu.ops().Make(products->gpu.context(), options));
     LOCKSTEP_ASSIGN_OR_RETURN(const auto* const library, worker::cuda::SharedCublasLt());
@@ -40,7 +44,9 @@ struct Products {
         worker::cuda::Matmul::Create(handle, {.m = kDenseSize,
                                               .n = kDenseSize,
                                               .k = kDenseSize,
-                                              .tf32 = precision == worker::Precision::kTf32}));
+                                              .tf32 = precision == worker::Precision::kTf32,
+                                              .factors = type,
+                                              .result = type}));
     LOCKSTEP_ASSIGN_OR_RETURN(products->workspace,
                               device.Allocate(products->bare->workspace_bytes()));
     return products;
@@ -50,24 +56,23 @@ struct Products {
 
   absl::Status RunOp() {
     const Shape shape({kDenseSize, kDenseSize});
-    const TensorView input{DType::kFloat32, shape, x.get()};
+    const DType type = gpu.ops().activations();
+    const TensorView input{type, shape, x.get()};
     const TensorView variable{DType::kFloat32, shape, kernel.get()};
     return op->Forward({.mode = worker::Mode::kInference,
                         .inputs = {&input, 1},
                         .variables = {&variable, 1},
-                        .output = {DType::kFloat32, shape, y.get()}},
+                        .output = {type, shape, y.get()}},
                        gpu.stream());
   }
   absl::Status RunBare() {
-    return bare->Enqueue({.a = reinterpret_cast<float*>(kernel.get()),
-                          .b = reinterpret_cast<float*>(x.get()),
-                          .d = reinterpret_cast<float*>(y.get()),
-                          .workspace = workspace.get()},
-                         static_cast<worker::cuda::CudaStream*>(gpu.stream())->get());
+    return bare->Enqueue(
+        {.a = rounded_kernel.get(), .b = x.get(), .d = y.get(), .workspace = workspace.get()},
+        static_cast<worker::cuda::CudaStream*>(gpu.stream())->get());
   }
 
   const Gpu gpu;
-  worker::DeviceBuffer x, kernel, y, workspace;
+  worker::DeviceBuffer x, kernel, rounded_kernel, y, workspace;
   std::unique_ptr<worker::Op> op;
   std::optional<worker::cuda::Matmul> bare;
 };
@@ -97,6 +102,7 @@ Contest Dense(const BenchOptions&) {
   contest.note = "4096 x 4096 x 4096";
   AddDense("gpu_dense", worker::Precision::kFloat32, &contest);
   AddDense("gpu_dense_tf32", worker::Precision::kTf32, &contest);
+  AddDense("gpu_dense_bf16", worker::Precision::kBfloat16, &contest);
   return contest;
 }
 

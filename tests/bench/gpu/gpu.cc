@@ -30,21 +30,32 @@ absl::Status Gpu::Wait() const {
   return event_->Wait();
 }
 
-absl::StatusOr<worker::DeviceBuffer> Gpu::RandomFloats(int64_t count) const {
-  constexpr int64_t kDrawn = 1 << 20;
+namespace {
+
+constexpr int64_t kDrawn = 1 << 20;
+
+template <typename T>
+const Tensor& Drawn() {
   static const Tensor& drawn = *new Tensor([] {
-    Tensor random(DType::kFloat32, Shape({kDrawn}));
-    const Philox generator(1, "floats");
+    Tensor random(DTypeOf<T>(), Shape({kDrawn}));
+    const Philox generator(1, "numbers");
     uint64_t counter = 0;
-    for (float& value : random.as<float>()) value = UniformFloat(generator.At(counter++)[0]);
+    for (T& value : random.as<T>()) value = T(UniformFloat(generator.At(counter++)[0]));
     return random;
   }());
+  return drawn;
+}
+
+}  // namespace
+
+absl::StatusOr<worker::DeviceBuffer> Gpu::RandomNumbers(int64_t count, DType type) const {
+  const Tensor& drawn = type == DType::kBFloat16 ? Drawn<BFloat16>() : Drawn<float>();
+  const size_t size = SizeOf(type);
   LOCKSTEP_ASSIGN_OR_RETURN(worker::DeviceBuffer memory,
-                            device_->Allocate(static_cast<size_t>(count) * sizeof(float)));
+                            device_->Allocate(static_cast<size_t>(count) * size));
   for (int64_t first = 0; first < count; first += kDrawn) {
-    const auto floats = static_cast<size_t>(std::min(kDrawn, count - first));
-    stream_->CopyToDevice(memory.get() + first * sizeof(float), drawn.data(),
-                          floats * sizeof(float));
+    const auto numbers = static_cast<size_t>(std::min(kDrawn, count - first));
+    stream_->CopyToDevice(memory.get() + first * size, drawn.data(), numbers * size);
   }
   LOCKSTEP_RETURN_IF_ERROR(Wait());
   return memory;

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/tensor/dtype.h"
 #include "worker/device/device.h"
 #include "worker/ops/op_table.h"
 #include "worker/ops/precision.h"
@@ -26,8 +27,10 @@ class Gpu {
   worker::OpContext* context() const { return context_.get(); }
   worker::Stream* stream() const { return stream_.get(); }
 
-  // Memory with so many floats in [0, 1): zeros can be faster than what a model has.
-  absl::StatusOr<worker::DeviceBuffer> RandomFloats(int64_t count) const;
+  // Memory with so many numbers in [0, 1), float32 or bfloat16: zeros can be faster than what a
+  // model has.
+  absl::StatusOr<worker::DeviceBuffer> RandomNumbers(int64_t count,
+                                                     DType type = DType::kFloat32) const;
 
   // Of one call among `times` calls that follow one another, on a GPU that is warm.
   absl::StatusOr<double> SecondsOf(int times, const Enqueue& enqueue) const;

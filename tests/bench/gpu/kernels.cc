@@ -19,12 +19,17 @@
 namespace lockstep::bench::gpu {
 namespace {
 
-constexpr int64_t kElements = int64_t{1} << 26;  // 256 MiB
-constexpr int64_t kBatch = 256;
-constexpr int64_t kPerExample = kElements / kBatch;  // 64 x 64 x 64
+constexpr int64_t kBytes = int64_t{256} << 20;
+constexpr int64_t kPerExample = 64 * 64 * 64;
 constexpr int64_t kChannels = 64;
 constexpr int kCalls = 50;
 constexpr double kKernelTarget = 0.85;
+
+// Images of kBytes together.
+worker::OpOptions Images(DType type = DType::kFloat32) {
+  const auto size = static_cast<int64_t>(SizeOf(type));
+  return {.batch = kBytes / size / kPerExample, .type = type};
+}
 
 // An op on images, whose tensors are here.
 class OpSide {
@@ -32,20 +37,22 @@ class OpSide {
   template <typename Options>
   static absl::StatusOr<std::unique_ptr<OpSide>> Make(const Options& options, int inputs,
                                                       int64_t outputs, int variables) {
+    const int64_t elements = options.batch * kPerExample;
+    const DType type = options.type;
     LOCKSTEP_ASSIGN_OR_RETURN(Gpu gpu, Gpu::Open());
     std::unique_ptr<OpSide> side(new OpSide(std::move(gpu)));
     LOCKSTEP_ASSIGN_OR_RETURN(side->op_, side->gpu_.ops().Make(side->gpu_.context(), options));
     for (int i = 0; i < inputs; ++i) {
-      LOCKSTEP_RETURN_IF_ERROR(side->Add(kElements, &side->inputs_));
-      LOCKSTEP_RETURN_IF_ERROR(side->Add(kElements, &side->input_gradients_));
+      LOCKSTEP_RETURN_IF_ERROR(side->Add(elements, type, &side->inputs_));
+      LOCKSTEP_RETURN_IF_ERROR(side->Add(elements, type, &side->input_gradients_));
     }
     for (int i = 0; i < variables; ++i) {
-      LOCKSTEP_RETURN_IF_ERROR(side->Add(kChannels, &side->variables_));
-      LOCKSTEP_RETURN_IF_ERROR(side->Add(kChannels, &side->variable_gradients_));
+      LOCKSTEP_RETURN_IF_ERROR(side->Add(kChannels, DType::kFloat32, &side->variables_));
+      LOCKSTEP_RETURN_IF_ERROR(side->Add(kChannels, DType::kFloat32, &side->variable_gradients_));
     }
-    LOCKSTEP_ASSIGN_OR_RETURN(side->random_key_, side->gpu_.RandomFloats(2));
-    LOCKSTEP_RETURN_IF_ERROR(side->Add(outputs, &side->outputs_));  // and its gradient
-    LOCKSTEP_RETURN_IF_ERROR(side->Add(outputs, &side->outputs_));
+    LOCKSTEP_ASSIGN_OR_RETURN(side->random_key_, side->gpu_.RandomNumbers(2));
+    LOCKSTEP_RETURN_IF_ERROR(side->Add(outputs, type, &side->outputs_));  // and its gradient
+    LOCKSTEP_RETURN_IF_ERROR(side->Add(outputs, type, &side->outputs_));
     return side;
   }
 
@@ -75,9 +82,9 @@ class OpSide {
                          .output = outputs_[0]},
                         gpu_.stream());
   }
-  absl::Status Add(int64_t elements, std::vector<MutableTensorView>* views) {
-    LOCKSTEP_ASSIGN_OR_RETURN(memory_.emplace_back(), gpu_.RandomFloats(elements));
-    views->push_back({DType::kFloat32, Shape({elements}), memory_.back().get()});
+  absl::Status Add(int64_t elements, DType type, std::vector<MutableTensorView>* views) {
+    LOCKSTEP_ASSIGN_OR_RETURN(memory_.emplace_back(), gpu_.RandomNumbers(elements, type));
+    views->push_back({type, Shape({elements}), memory_.back().get()});
     return absl::OkStatus();
   }
   static std::span<const TensorView> AsConst(const std::vector<MutableTensorView>& views,
@@ -105,7 +112,7 @@ using MakeOp = std::function<absl::StatusOr<std::unique_ptr<OpSide>>()>;
 
 struct KernelCase {
   std::string name;
-  // What must be read or written at least, in tensors of kElements.
+  // What is read and written, what is kept for the gradient too, in tensors of kBytes.
   double tensors = 2;
   bool backward = false;
   MakeOp make;
@@ -113,49 +120,62 @@ struct KernelCase {
 
 MakeOp Pool(worker::PoolKind kind) {
   return [kind] {
-    worker::PoolOptions options{{.batch = kBatch}, kind, {64, 64, 64}, {32, 32, 64}};
+    worker::PoolOptions options{Images(), kind, {64, 64, 64}, {32, 32, 64}};
     options.window = {.extent = {2, 2}, .stride = {2, 2}};
-    return OpSide::Make(options, 1, kElements / 4, 0);
+    return OpSide::Make(options, 1, options.batch * kPerExample / 4, 0);
   };
 }
 
 MakeOp Activation(worker::ActivationKind kind) {
   return [kind] {
-    return OpSide::Make(worker::ActivationOptions{{.batch = kBatch}, kind, kPerExample}, 1,
-                        kElements, 0);
+    const worker::ActivationOptions options{Images(), kind, kPerExample};
+    return OpSide::Make(options, 1, options.batch * kPerExample, 0);
   };
 }
 
-MakeOp BatchNorm() {
+MakeOp Add(DType type) {
+  return [type] {
+    const worker::AddOptions options{Images(type), kPerExample};
+    return OpSide::Make(options, 2, options.batch * kPerExample, 0);
+  };
+}
+
+// With the relu that mostly follows.
+MakeOp BatchNorm(DType type) {
+  return [type] {
+    worker::BatchNormOptions options{Images(type), kPerExample / kChannels, kChannels};
+    options.relu = true;
+    return OpSide::Make(options, 1, options.batch * kPerExample, 4);
+  };
+}
+
+MakeOp Dropout() {
   return [] {
-    return OpSide::Make(
-        worker::BatchNormOptions{{.batch = kBatch}, kPerExample / kChannels, kChannels}, 1,
-        kElements, 4);
+    const worker::DropoutOptions options{Images(), "drop", 0.25f, kPerExample};
+    return OpSide::Make(options, 1, options.batch * kPerExample, 0);
   };
 }
 
 std::vector<KernelCase> Cases() {
   using worker::ActivationKind;
-  const MakeOp add = [] {
-    return OpSide::Make(worker::AddOptions{{.batch = kBatch}, kPerExample}, 2, kElements, 0);
-  };
-  const MakeOp dropout = [] {
-    return OpSide::Make(worker::DropoutOptions{{.batch = kBatch}, "drop", 0.25f, kPerExample}, 1,
-                        kElements, 0);
-  };
+  constexpr DType kHalf = DType::kBFloat16;
+  constexpr DType kWhole = DType::kFloat32;
   return {{"gpu_relu", 2, false, Activation(ActivationKind::kRelu)},
           {"gpu_relu_gradient", 3, true, Activation(ActivationKind::kRelu)},
           {"gpu_tanh", 2, false, Activation(ActivationKind::kTanh)},
           {"gpu_sigmoid_gradient", 3, true, Activation(ActivationKind::kSigmoid)},
-          {"gpu_add", 3, false, add},
-          {"gpu_dropout", 2, false, dropout},
-          {"gpu_dropout_gradient", 2, true, dropout},
-          {"gpu_max_pool", 1.25, false, Pool(worker::PoolKind::kMax)},
-          {"gpu_max_pool_gradient", 2.5, true, Pool(worker::PoolKind::kMax)},
+          {"gpu_add", 3, false, Add(kWhole)},
+          {"gpu_add_bf16", 3, false, Add(kHalf)},
+          {"gpu_dropout", 2.25, false, Dropout()},
+          {"gpu_dropout_gradient", 2.25, true, Dropout()},
+          {"gpu_max_pool", 1.5, false, Pool(worker::PoolKind::kMax)},
+          {"gpu_max_pool_gradient", 1.5, true, Pool(worker::PoolKind::kMax)},
           {"gpu_average_pool", 1.25, false, Pool(worker::PoolKind::kAverage)},
           {"gpu_average_pool_gradient", 1.25, true, Pool(worker::PoolKind::kAverage)},
-          {"gpu_batch_norm", 3, false, BatchNorm()},
-          {"gpu_batch_norm_gradient", 5, true, BatchNorm()}};
+          {"gpu_batch_norm", 3, false, BatchNorm(kWhole)},
+          {"gpu_batch_norm_gradient", 5, true, BatchNorm(kWhole)},
+          {"gpu_batch_norm_bf16", 3, false, BatchNorm(kHalf)},
+          {"gpu_batch_norm_gradient_bf16", 5, true, BatchNorm(kHalf)}};
 }
 
 // In GB/s.
@@ -164,27 +184,28 @@ Measure RateOfKernel(const KernelCase& kernel) {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<OpSide> side, kernel.make());
     LOCKSTEP_ASSIGN_OR_RETURN(const double seconds,
                               kernel.backward ? side->Backward() : side->Forward());
-    return kernel.tensors * kElements * sizeof(float) / seconds / 1e9;
+    return kernel.tensors * static_cast<double>(kBytes) / seconds / 1e9;
   };
 }
 
 absl::StatusOr<double> RateOfDeviceCopy() {
   LOCKSTEP_ASSIGN_OR_RETURN(const Gpu gpu, Gpu::Open());
-  LOCKSTEP_ASSIGN_OR_RETURN(const worker::DeviceBuffer from, gpu.RandomFloats(kElements));
-  LOCKSTEP_ASSIGN_OR_RETURN(const worker::DeviceBuffer to, gpu.RandomFloats(kElements));
-  constexpr size_t kBytes = kElements * sizeof(float);
+  LOCKSTEP_ASSIGN_OR_RETURN(const worker::DeviceBuffer from,
+                            gpu.RandomNumbers(kBytes / sizeof(float)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const worker::DeviceBuffer to,
+                            gpu.RandomNumbers(kBytes / sizeof(float)));
   LOCKSTEP_ASSIGN_OR_RETURN(const double seconds, gpu.SecondsOf(kCalls, [&] {
     static_cast<worker::cuda::CudaStream*>(gpu.stream())
         ->CopyOnDevice(to.get(), from.get(), kBytes);
     return absl::OkStatus();
   }));
-  return 2 * kBytes / seconds / 1e9;
+  return 2 * static_cast<double>(kBytes) / seconds / 1e9;
 }
 
 Contest KernelContest(const BenchOptions&) {
   Contest contest{.unit = "GB/s",
                   .higher_is_better = true,
-                  .note = "256 MiB; bytes that must be read and written"};
+                  .note = "256 MiB; the bytes that are read and written"};
   contest.sides.push_back({"copy", "a copy on the GPU", RateOfDeviceCopy});
   for (const KernelCase& kernel : Cases()) {
     contest.sides.push_back({kernel.name, kernel.name, RateOfKernel(kernel)});

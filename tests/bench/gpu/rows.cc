@@ -4,7 +4,8 @@ namespace lockstep::bench::gpu {
 
 const std::vector<RowGroup>& Rows() {
   static const auto* const rows =
-      new std::vector<RowGroup>{TowerRows(), ResNet50Rows(), CopyRows(), DenseRows(), KernelRows()};
+      new std::vector<RowGroup>{TowerRows(), ResNet50Tf32Rows(), ResNet50Bfloat16Rows(),
+                                CopyRows(),  DenseRows(),        KernelRows()};
   return *rows;
 }
 

@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,9 @@ struct TowerCase {
   int steps = 0;    // of a round
   double eager_target = 0;
   double compiled_target = 0;
+  // In place of the job's.
+  std::optional<worker::Precision> precision = std::nullopt;
+  int64_t batch = 0;
 };
 
 std::vector<TowerCase> Demos() {
@@ -32,19 +36,22 @@ std::vector<TowerCase> Demos() {
   return demos;
 }
 
-TowerCase ResNet50() {
-  return {"gpu_resnet50_tf32", "tests/bench/gpu/resnet50/job.textproto", 10, 1, 0.9};
+absl::StatusOr<TowerModel> Load(const TowerCase& of) {
+  LOCKSTEP_ASSIGN_OR_RETURN(TowerModel model, LoadTowerModel(of.job));
+  model.precision = of.precision.value_or(model.precision);
+  if (of.batch > 0) model.batch = of.batch;
+  return model;
 }
 
 absl::StatusOr<std::unique_ptr<TowerSide>> MakeTower(const TowerCase& of) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const TowerModel model, LoadTowerModel(of.job));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TowerModel model, Load(of));
   LOCKSTEP_ASSIGN_OR_RETURN(const Gpu gpu, Gpu::Open(model.precision));
   return TowerSide::Create(model, gpu.device(), gpu.ops());
 }
 
 absl::StatusOr<std::unique_ptr<TorchPeer>> StartTorch(const TowerCase& of,
                                                       const std::string& python, bool compiled) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const TowerModel model, LoadTowerModel(of.job));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TowerModel model, Load(of));
   return TorchPeer::Start({.python = python, .on_gpu = true, .compiled = compiled}, model);
 }
 
@@ -84,16 +91,27 @@ Contest TowersOf(const BenchOptions& options) {
   return contest;
 }
 
+// A group for each: the towers and the peers of one take most of a GPU's memory.
+template <worker::Precision kPrecision>
 Contest ResNet50Of(const BenchOptions& options) {
+  constexpr bool kIsTf32 = kPrecision == worker::Precision::kTf32;
+  const TowerCase tower{.name = kIsTf32 ? "gpu_resnet50_tf32" : "gpu_resnet50_bf16",
+                        .job = "tests/bench/gpu/resnet50/job.textproto",
+                        .steps = 5,
+                        .eager_target = 1,
+                        .compiled_target = 0.9,
+                        .precision = kPrecision,
+                        .batch = kIsTf32 ? 128 : 256};
   Contest contest{.unit = "steps/s", .higher_is_better = true};
-  contest.note = "TF32, 128 images; ours with the values to the GPU and the gradients back";
-  AddTower(ResNet50(), options.torch_python, &contest);
+  contest.note = absl::StrCat(tower.batch, " images of 224 x 224; PyTorch channels last");
+  AddTower(tower, options.torch_python, &contest);
   return contest;
 }
 
 }  // namespace
 
 RowGroup TowerRows() { return AsGroup(TowersOf); }
-RowGroup ResNet50Rows() { return AsGroup(ResNet50Of); }
+RowGroup ResNet50Tf32Rows() { return AsGroup(ResNet50Of<worker::Precision::kTf32>); }
+RowGroup ResNet50Bfloat16Rows() { return AsGroup(ResNet50Of<worker::Precision::kBfloat16>); }
 
 }  // namespace lockstep::bench::gpu

@@ -54,14 +54,16 @@ void FakeConvolution::Run() const {
   std::vector<double> sums(static_cast<size_t>(Size(result)));
   ForEachProduct(*this, [&](int64_t in, int64_t of_filter, int64_t out) {
     if (&result == &output) {
-      sums[static_cast<size_t>(out)] += double{input.data[in]} * filter.data[of_filter];
+      sums[static_cast<size_t>(out)] += input.elements.At(in) * filter.elements.At(of_filter);
     } else if (&result == &input) {
-      sums[static_cast<size_t>(in)] += double{output.data[out]} * filter.data[of_filter];
+      sums[static_cast<size_t>(in)] += output.elements.At(out) * filter.elements.At(of_filter);
     } else {
-      sums[static_cast<size_t>(of_filter)] += double{input.data[in]} * output.data[out];
+      sums[static_cast<size_t>(of_filter)] += input.elements.At(in) * output.elements.At(out);
     }
   });
-  for (size_t i = 0; i < sums.size(); ++i) result.data[i] = static_cast<float>(sums[i]);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    result.elements.Set(static_cast<int64_t>(i), sums[i]);
+  }
 }
 
 }  // namespace lockstep::test

@@ -4,11 +4,13 @@
 #include <array>
 #include <cstdint>
 
+#include "tests/support/cuda/fake_elements.h"
+
 namespace lockstep::test {
 
 // As cuDNN describes them: images, channels, height, width; filters instead of images.
 struct FakeTensor {
-  float* data = nullptr;
+  FakeElements elements;
   std::array<int64_t, 4> dimensions = {};
   std::array<int64_t, 4> strides = {};  // elements
 };

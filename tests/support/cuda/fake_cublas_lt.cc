@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tests/support/cuda/fake_driver.h"
+#include "tests/support/cuda/fake_elements.h"
 
 namespace lockstep::worker::cuda {
 
@@ -23,6 +24,7 @@ struct CublasLtMatrixLayout {
   uint64_t rows = 0;
   uint64_t columns = 0;
   int64_t leading = 0;
+  int type = kFloat32;
 };
 
 }  // namespace lockstep::worker::cuda
@@ -51,34 +53,40 @@ CublasStatus DestroyObject(T* object) {
   return kCublasSuccess;
 }
 
+FakeElements ElementsOf(const void* values, const CublasLtMatrixLayout& layout) {
+  return {const_cast<void*>(values), layout.type == kBfloat16};
+}
+
 // op(X), column after column in memory.
 struct Operand {
   Operand(const void* values, const CublasLtMatrixLayout& layout, int operation)
-      : data(static_cast<const float*>(values)),
+      : elements(ElementsOf(values, layout)),
         leading(static_cast<uint64_t>(layout.leading)),
         is_transposed(operation == kOperationTranspose),
         rows(is_transposed ? layout.columns : layout.rows),
         columns(is_transposed ? layout.rows : layout.columns) {}
 
   double At(uint64_t row, uint64_t column) const {
-    return is_transposed ? data[column + row * leading] : data[row + column * leading];
+    return elements.At(
+        static_cast<int64_t>(is_transposed ? column + row * leading : row + column * leading));
   }
 
-  const float* data;
+  FakeElements elements;
   uint64_t leading;
   bool is_transposed;
   uint64_t rows;
   uint64_t columns;
 };
 
-void Multiply(const Operand& a, const Operand& b, const CublasLtMatmulDesc& matmul, float* d) {
+void Multiply(const Operand& a, const Operand& b, const CublasLtMatmulDesc& matmul,
+              const FakeElements& d) {
   const bool has_bias = (matmul.epilogue & kEpilogueBias) != 0;
   const bool has_relu = (matmul.epilogue & kEpilogueRelu) != 0;
   for (uint64_t column = 0; column < b.columns; ++column) {
     for (uint64_t row = 0; row < a.rows; ++row) {
       double sum = has_bias ? double{matmul.bias[row]} : 0;
       for (uint64_t i = 0; i < a.columns; ++i) sum += a.At(row, i) * b.At(i, column);
-      d[row + column * a.rows] = static_cast<float>(has_relu && sum < 0 ? 0 : sum);
+      d.Set(static_cast<int64_t>(row + column * a.rows), has_relu && sum < 0 ? 0 : sum);
     }
   }
 }
@@ -141,6 +149,9 @@ CublasStatus RunMatmul(CublasLtContext*, CublasLtMatmulDesc* matmul, const void*
   const bool has_bias = (matmul->epilogue & kEpilogueBias) != 0;
   if (!fits || workspace == nullptr || workspace_bytes < kWorkspace) return kCublasInvalidValue;
   if (has_bias && matmul->bias == nullptr) return kCublasInvalidValue;
+  // As cuBLASLt has it: factors of one type, a bias of the result's.
+  if (a_layout->type != b_layout->type) return kCublasInvalidValue;
+  if (has_bias && d_layout->type != kFloat32) return kCublasInvalidValue;
   uint32_t alignment = 0;
   std::memcpy(&alignment, algorithm, sizeof(alignment));
   for (const void* operand : {a, b, static_cast<const void*>(d),
@@ -148,7 +159,7 @@ CublasStatus RunMatmul(CublasLtContext*, CublasLtMatmulDesc* matmul, const void*
     if (!IsAligned(operand, alignment)) return kCublasInvalidValue;
   }
   const bool enqueued = FakeDriver::Current().Enqueue(
-      stream, [left, right, copy = *matmul, to = static_cast<float*>(d)] {
+      stream, [left, right, copy = *matmul, to = ElementsOf(d, *d_layout)] {
         Multiply(left, right, copy, to);
       });
   return enqueued ? kCublasSuccess : kCublasInvalidValue;
@@ -165,8 +176,9 @@ const CublasLtLibrary& FakeCublasLt() {
       .MatmulDescDestroy = &DestroyObject<CublasLtMatmulDesc>,
       .MatmulDescSetAttribute = &SetMatmul,
       .MatrixLayoutCreate =
-          [](CublasLtMatrixLayout** layout, int, uint64_t rows, uint64_t columns, int64_t leading) {
-            return MakeObject(layout, {rows, columns, leading});
+          [](CublasLtMatrixLayout** layout, int type, uint64_t rows, uint64_t columns,
+             int64_t leading) {
+            return MakeObject(layout, {rows, columns, leading, type});
           },
       .MatrixLayoutDestroy = &DestroyObject<CublasLtMatrixLayout>,
       .PreferenceCreate = [](CublasLtPreference** made) { return MakeObject(made); },

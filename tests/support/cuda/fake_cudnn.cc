@@ -214,7 +214,7 @@ struct FakeCudnnCalls {
         pack.pointers.at(kVariantPackPointers).at(static_cast<size_t>(found - ids.begin()));
     std::ranges::copy(tensor.numbers.at(kTensorDimensions), bound->dimensions.begin());
     std::ranges::copy(tensor.numbers.at(kTensorStrides), bound->strides.begin());
-    bound->data = static_cast<float*>(pointer);
+    bound->elements = {pointer, tensor.numbers.at(kTensorDataType)[0] == kDataBfloat16};
     return IsOperand(pointer);
   }
 };

@@ -7,16 +7,17 @@
 namespace lockstep::worker::cuda {
 namespace {
 
+template <typename T>
 class AddOp : public Op {
  public:
-  AddOp(const AddOptions& options, const Kernel<decltype(lockstep_add)>& add)
+  AddOp(const AddOptions& options, const Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_add)>& add)
       : elements_(options.batch * options.elements), add_(add) {}
 
   absl::Status Forward(const ForwardArgs& args, Stream* stream) override {
-    float* const sum = args.output.as<float>().data();
-    const float* first = args.inputs[0].as<float>().data();
+    T* const sum = args.output.as<T>().data();
+    const T* first = args.inputs[0].as<T>().data();
     for (const TensorView& input : args.inputs.subspan(1)) {
-      add_.Launch(stream, elements_, sum, first, input.as<float>().data(), elements_);
+      add_.Launch(stream, elements_, sum, first, input.as<T>().data(), elements_);
       first = sum;
     }
     return absl::OkStatus();
@@ -33,15 +34,16 @@ class AddOp : public Op {
 
  private:
   const int64_t elements_;
-  const Kernel<decltype(lockstep_add)> add_;
+  const Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_add)> add_;
 };
 
+template <typename T>
 OpTable::MadeOr<Op> MakeAdd(CudaContext* context, const AddOptions& options) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto add, LOCKSTEP_FIND_KERNEL(context, lockstep_add));
-  return std::make_unique<AddOp>(options, add);
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto add, LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_add));
+  return std::make_unique<AddOp<T>>(options, add);
 }
 
-const Registration<&MakeAdd> kAdd;
+const Registration<&MakeAdd<float>, &MakeAdd<BFloat16>> kAdd;
 
 }  // namespace
 }  // namespace lockstep::worker::cuda

@@ -25,8 +25,8 @@ struct ColumnRows {
   }
 
   // to[i] = value(i) for each element i, as Map of element_loop.cuh.
-  template <typename Value>
-  LOCKSTEP_DEVICE void MapTo(float* to, const Value& value) const {
+  template <typename T, typename Value>
+  LOCKSTEP_DEVICE void MapTo(T* to, const Value& value) const {
     const int64_t start = first * columns + column;
     const int64_t stride = step * columns;
     Map(

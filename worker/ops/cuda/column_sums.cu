@@ -1,13 +1,30 @@
 #include "worker/ops/cuda/column_loop.cuh"
 #include "worker/ops/cuda/column_sums.cuh"
 
+using lockstep::BFloat16;
 using lockstep::worker::cuda::BlockSumOfParts;
 using lockstep::worker::cuda::SumColumnParts;
+using lockstep::worker::cuda::Wide;
+
+namespace {
+
+template <typename T>
+LOCKSTEP_DEVICE void SumParts(double* parts, const T* matrix, int64_t num_parts, int64_t rows,
+                              int64_t columns) {
+  SumColumnParts<1>(parts, num_parts, rows, columns, [=](int64_t i, int64_t, double* sum) {
+    *sum += static_cast<double>(Wide(matrix[i]));
+  });
+}
+
+}  // namespace
 
 LOCKSTEP_KERNEL void lockstep_column_parts(double* parts, const float* matrix, int64_t num_parts,
                                            int64_t rows, int64_t columns) {
-  SumColumnParts<1>(parts, num_parts, rows, columns,
-                    [=](int64_t i, int64_t, double* sum) { *sum += matrix[i]; });
+  SumParts(parts, matrix, num_parts, rows, columns);
+}
+LOCKSTEP_KERNEL void lockstep_column_parts_bf16(double* parts, const BFloat16* matrix,
+                                                int64_t num_parts, int64_t rows, int64_t columns) {
+  SumParts(parts, matrix, num_parts, rows, columns);
 }
 
 LOCKSTEP_KERNEL void lockstep_sum_column_parts(float* sums, const double* parts, int64_t num_parts,

@@ -18,12 +18,15 @@ inline int64_t NumColumnParts(int64_t rows, int64_t columns) {
   return std::max<int64_t>(1, std::min(rows / kRows, kThreads / columns));
 }
 
-class ColumnSums {
+// T: of the matrix.
+template <typename T>
+class ColumnSumsOf {
  public:
   // `context` outlives it.
-  static absl::StatusOr<ColumnSums> Create(CudaContext* context, int64_t rows, int64_t columns) {
-    ColumnSums sums(context, rows, columns);
-    LOCKSTEP_ASSIGN_OR_RETURN(sums.parts_, LOCKSTEP_FIND_KERNEL(context, lockstep_column_parts));
+  static absl::StatusOr<ColumnSumsOf> Create(CudaContext* context, int64_t rows, int64_t columns) {
+    ColumnSumsOf sums(context, rows, columns);
+    LOCKSTEP_ASSIGN_OR_RETURN(sums.parts_,
+                              LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_column_parts));
     LOCKSTEP_ASSIGN_OR_RETURN(sums.sum_, LOCKSTEP_FIND_KERNEL(context, lockstep_sum_column_parts));
     const int64_t parts = NumColumnParts(rows, columns) * columns;
     LOCKSTEP_RETURN_IF_ERROR(
@@ -32,7 +35,7 @@ class ColumnSums {
   }
 
   // sums [columns] of matrix [rows, columns].
-  void Launch(Stream* stream, float* sums, const float* matrix) const {
+  void Launch(Stream* stream, float* sums, const T* matrix) const {
     auto* const parts = static_cast<double*>(context_->workspace());
     const int64_t num_parts = NumColumnParts(rows_, columns_);
     parts_->Launch(stream, num_parts * columns_, parts, matrix, num_parts, rows_, columns_);
@@ -40,15 +43,17 @@ class ColumnSums {
   }
 
  private:
-  ColumnSums(const CudaContext* context, int64_t rows, int64_t columns)
+  ColumnSumsOf(const CudaContext* context, int64_t rows, int64_t columns)
       : context_(context), rows_(rows), columns_(columns) {}
 
   const CudaContext* context_;
   int64_t rows_;
   int64_t columns_;
   // Set once it is created.
-  std::optional<Kernel<decltype(lockstep_column_parts)>> parts_;
+  std::optional<Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_column_parts)>> parts_;
   std::optional<Kernel<decltype(lockstep_sum_column_parts)>> sum_;
 };
+
+using ColumnSums = ColumnSumsOf<float>;
 
 }  // namespace lockstep::worker::cuda

@@ -9,33 +9,34 @@
 namespace lockstep::worker::cuda {
 namespace {
 
+template <typename T>
 class ConcatenateOp : public Op {
  public:
   ConcatenateOp(const ConcatenateOptions& options,
-                const Kernel<decltype(lockstep_copy_columns)>& copy)
+                const Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_copy_columns)>& copy)
       : channels_(options.channels),
         rows_(options.batch * options.positions),
         width_(std::accumulate(channels_.begin(), channels_.end(), int64_t{0})),
         copy_(copy) {}
 
   absl::Status Forward(const ForwardArgs& args, Stream* stream) override {
-    float* const joined = args.output.as<float>().data();
+    T* const joined = args.output.as<T>().data();
     int64_t first = 0;
     for (size_t input = 0; input < channels_.size(); ++input) {
       const int64_t channels = channels_[input];
       copy_.Launch(stream, rows_ * channels, joined, width_, first,
-                   args.inputs[input].as<float>().data(), channels, 0, channels, rows_);
+                   args.inputs[input].as<T>().data(), channels, 0, channels, rows_);
       first += channels;
     }
     return absl::OkStatus();
   }
 
   absl::Status Backward(const BackwardArgs& args, Stream* stream) override {
-    const float* const joined = args.output_gradient.as<float>().data();
+    const T* const joined = args.output_gradient.as<T>().data();
     int64_t first = 0;
     for (size_t input = 0; input < channels_.size(); ++input) {
       const int64_t channels = channels_[input];
-      if (float* const to = static_cast<float*>(args.input_gradients[input].data); to != nullptr) {
+      if (T* const to = static_cast<T*>(args.input_gradients[input].data); to != nullptr) {
         copy_.Launch(stream, rows_ * channels, to, channels, 0, joined, width_, first, channels,
                      rows_);
       }
@@ -48,15 +49,17 @@ class ConcatenateOp : public Op {
   const std::vector<int64_t> channels_;
   const int64_t rows_;
   const int64_t width_;
-  const Kernel<decltype(lockstep_copy_columns)> copy_;
+  const Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_copy_columns)> copy_;
 };
 
+template <typename T>
 OpTable::MadeOr<Op> MakeConcatenate(CudaContext* context, const ConcatenateOptions& options) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto copy, LOCKSTEP_FIND_KERNEL(context, lockstep_copy_columns));
-  return std::make_unique<ConcatenateOp>(options, copy);
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto copy,
+                            LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_copy_columns));
+  return std::make_unique<ConcatenateOp<T>>(options, copy);
 }
 
-const Registration<&MakeConcatenate> kConcatenate;
+const Registration<&MakeConcatenate<float>, &MakeConcatenate<BFloat16>> kConcatenate;
 
 }  // namespace
 }  // namespace lockstep::worker::cuda

@@ -1,5 +1,6 @@
 // By cuDNN, which takes kernels [filters, height, width, channels]: they are transposed on their
-// way in and out.
+// way in and out, and rounded both times where images are bfloat16:
+// cuDNN has no engine whose gradient of the kernel is float32 there.
 #include "worker/ops/conv2d.h"
 
 #include <optional>
@@ -14,11 +15,25 @@
 namespace lockstep::worker::cuda {
 namespace {
 
+enum Conv2DVariable { kConv2DKernel, kConv2DBias };
+
+// Transposes of the kernel and of its gradient.
+template <typename T>
+using TransposeTo =
+    std::conditional_t<std::is_same_v<T, BFloat16>, decltype(lockstep_swap_outer_to_bf16),
+                       decltype(lockstep_swap_outer)>;
+template <typename T>
+using TransposeFrom =
+    std::conditional_t<std::is_same_v<T, BFloat16>, decltype(lockstep_swap_outer_from_bf16),
+                       decltype(lockstep_swap_outer)>;
+
+template <typename T>
 struct Conv2DKernels {
-  Kernel<decltype(lockstep_swap_outer)> transpose;
-  Kernel<decltype(lockstep_bias)> bias;
-  Kernel<decltype(lockstep_relu_gradient)> relu_gradient;
-  ColumnSums bias_gradient;
+  Kernel<TransposeTo<T>> transpose;
+  Kernel<TransposeFrom<T>> transpose_gradient;
+  Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_bias)> bias;
+  Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_relu_gradient)> relu_gradient;
+  ColumnSumsOf<T> bias_gradient;
 };
 
 // nullopt: not wanted.
@@ -28,12 +43,11 @@ struct Conv2DPasses {
   std::optional<Convolution> kernel_gradient;
 };
 
+template <typename T>
 class Conv2DOp : public Op {
-  enum Variable { kKernel, kBias };
-
  public:
-  // `kernel`: as large as the variable.
-  Conv2DOp(const CudaContext* context, const Conv2DOptions& options, Conv2DKernels kernels,
+  // `kernel`: as many elements as the variable has.
+  Conv2DOp(const CudaContext* context, const Conv2DOptions& options, Conv2DKernels<T> kernels,
            Conv2DPasses passes, DeviceBuffer kernel)
       : context_(context),
         options_(options),
@@ -44,24 +58,27 @@ class Conv2DOp : public Op {
         kernel_(std::move(kernel)) {}
 
   absl::Status Forward(const ForwardArgs& args, Stream* stream) override {
-    Transpose(args.variables[kKernel].as<float>().data(), window_, filters(), kernel(), stream);
-    float* const y = args.output.as<float>().data();
+    kernels_.transpose.Launch(stream, window_ * filters(), kernel(),
+                              args.variables[kConv2DKernel].as<float>().data(), window_, filters(),
+                              1);
+    T* const y = args.output.as<T>().data();
     LOCKSTEP_RETURN_IF_ERROR(Enqueue(&*passes_.forward, args.inputs[0].data, y, stream));
     if (!options_.bias && !options_.relu) return absl::OkStatus();
-    const float* const bias = options_.bias ? args.variables[kBias].as<float>().data() : nullptr;
+    const float* const bias =
+        options_.bias ? args.variables[kConv2DBias].as<float>().data() : nullptr;
     kernels_.bias.Launch(stream, num_outputs_, y, bias, options_.relu, num_outputs_ / filters(),
                          filters());
     return absl::OkStatus();
   }
 
   absl::Status Backward(const BackwardArgs& args, Stream* stream) override {
-    float* const gradient = args.output_gradient.as<float>().data();
+    T* const gradient = args.output_gradient.as<T>().data();
     if (options_.relu) {
-      kernels_.relu_gradient.Launch(stream, num_outputs_, gradient, args.output.as<float>().data(),
+      kernels_.relu_gradient.Launch(stream, num_outputs_, gradient, args.output.as<T>().data(),
                                     gradient, num_outputs_);
     }
     if (options_.bias && options_.variable_gradients) {
-      kernels_.bias_gradient.Launch(stream, args.variable_gradients[kBias].as<float>().data(),
+      kernels_.bias_gradient.Launch(stream, args.variable_gradients[kConv2DBias].as<float>().data(),
                                     gradient);
     }
     if (passes_.input_gradient.has_value()) {
@@ -72,27 +89,22 @@ class Conv2DOp : public Op {
     // The transposed kernel has served: its gradient takes its place.
     LOCKSTEP_RETURN_IF_ERROR(
         Enqueue(&*passes_.kernel_gradient, args.inputs[0].data, gradient, stream));
-    Transpose(kernel(), filters(), window_, args.variable_gradients[kKernel].as<float>().data(),
-              stream);
+    kernels_.transpose_gradient.Launch(stream, window_ * filters(),
+                                       args.variable_gradients[kConv2DKernel].as<float>().data(),
+                                       kernel(), filters(), window_, 1);
     return absl::OkStatus();
   }
 
  private:
   int64_t filters() const { return options_.output.channels; }
-  float* kernel() const { return reinterpret_cast<float*>(kernel_.get()); }
-
-  // [rows, columns] to [columns, rows].
-  void Transpose(const float* from, int64_t rows, int64_t columns, float* to,
-                 Stream* stream) const {
-    kernels_.transpose.Launch(stream, rows * columns, to, from, rows, columns, 1);
-  }
+  T* kernel() const { return reinterpret_cast<T*>(kernel_.get()); }
 
   // `input`, `output`: of the convolution, or their gradients.
-  absl::Status Enqueue(Convolution* pass, const void* input, float* output, Stream* stream) const {
+  absl::Status Enqueue(Convolution* pass, const void* input, T* output, Stream* stream) const {
     auto* const own = static_cast<CudaStream*>(stream);
     if (own->has_failed()) return absl::OkStatus();
-    return pass->Enqueue({.input = static_cast<float*>(const_cast<void*>(input)),
-                          .filter = kernel(),
+    return pass->Enqueue({.input = const_cast<void*>(input),
+                          .filter = kernel_.get(),
                           .output = output,
                           .workspace = context_->workspace()},
                          own->get());
@@ -102,21 +114,29 @@ class Conv2DOp : public Op {
   const Conv2DOptions options_;
   const int64_t num_outputs_;
   const int64_t window_;  // elements of a filter
-  const Conv2DKernels kernels_;
+  const Conv2DKernels<T> kernels_;
   Conv2DPasses passes_;
   const DeviceBuffer kernel_;
 };
 
+template <typename T>
 OpTable::MadeOr<Op> MakeConv2D(CudaContext* context, const Conv2DOptions& options) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto transpose,
-                            LOCKSTEP_FIND_KERNEL(context, lockstep_swap_outer));
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto bias, LOCKSTEP_FIND_KERNEL(context, lockstep_bias));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto transpose,
+      context->Find<TransposeTo<T>>(std::is_same_v<T, BFloat16> ? "lockstep_swap_outer_to_bf16"
+                                                                : "lockstep_swap_outer"));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto transpose_gradient,
+      context->Find<TransposeFrom<T>>(std::is_same_v<T, BFloat16> ? "lockstep_swap_outer_from_bf16"
+                                                                  : "lockstep_swap_outer"));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto bias, LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_bias));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto relu_gradient,
-                            LOCKSTEP_FIND_KERNEL(context, lockstep_relu_gradient));
+                            LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_relu_gradient));
   const ImageShape& output = options.output;
   LOCKSTEP_ASSIGN_OR_RETURN(
-      ColumnSums bias_gradient,
-      ColumnSums::Create(context, options.batch * output.height * output.width, output.channels));
+      auto bias_gradient,
+      ColumnSumsOf<T>::Create(context, options.batch * output.height * output.width,
+                              output.channels));
   Conv2DPasses passes;
   LOCKSTEP_ASSIGN_OR_RETURN(passes.forward,
                             context->MakeConvolution(options, ConvolutionPass::kForward));
@@ -130,15 +150,15 @@ OpTable::MadeOr<Op> MakeConv2D(CudaContext* context, const Conv2DOptions& option
   }
   const int64_t elements = options.window.extent[0] * options.window.extent[1] *
                            options.input.channels * output.channels;
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      DeviceBuffer kernel,
-      context->device()->Allocate(static_cast<size_t>(elements) * sizeof(float)));
-  return std::make_unique<Conv2DOp>(
-      context, options, Conv2DKernels{transpose, bias, relu_gradient, std::move(bias_gradient)},
-      std::move(passes), std::move(kernel));
+  LOCKSTEP_ASSIGN_OR_RETURN(DeviceBuffer kernel,
+                            context->device()->Allocate(static_cast<size_t>(elements) * sizeof(T)));
+  return std::make_unique<Conv2DOp<T>>(context, options,
+                                       Conv2DKernels<T>{transpose, transpose_gradient, bias,
+                                                        relu_gradient, std::move(bias_gradient)},
+                                       std::move(passes), std::move(kernel));
 }
 
-const Registration<&MakeConv2D> kConv2D;
+const Registration<&MakeConv2D<float>, &MakeConv2D<BFloat16>> kConv2D;
 
 }  // namespace
 }  // namespace lockstep::worker::cuda

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <type_traits>
 
 #include "absl/status/statusor.h"
 #include "worker/device/cuda/cuda_device.h"
@@ -62,5 +63,13 @@ class CudaContext : public OpContext {
 
 // The kernel that this function declares, so that a launch's arguments are checked by it.
 #define LOCKSTEP_FIND_KERNEL(context, function) (context)->Find<decltype(function)>(#function)
+
+// Of the functions `function` and `function`_bf16 the one for elements of type T, float or
+// BFloat16.
+#define LOCKSTEP_FUNCTION_OF(T, function) \
+  std::conditional_t<std::is_same_v<T, BFloat16>, decltype(function##_bf16), decltype(function)>
+#define LOCKSTEP_FIND_KERNEL_OF(context, T, function)           \
+  ((context)->template Find<LOCKSTEP_FUNCTION_OF(T, function)>( \
+      std::is_same_v<T, BFloat16> ? #function "_bf16" : #function))
 
 }  // namespace lockstep::worker::cuda

@@ -9,15 +9,17 @@
 namespace lockstep::worker::cuda {
 namespace {
 
+template <typename T>
 struct DropoutKernels {
-  Kernel<decltype(lockstep_dropout)> forward;
-  Kernel<decltype(lockstep_dropout_gradient)> backward;
+  Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_dropout)> forward;
+  Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_dropout_gradient)> backward;
 };
 
+template <typename T>
 class DropoutOp : public Op {
  public:
   // `kept`: a byte per element; null where the op is for inference.
-  DropoutOp(const DropoutOptions& options, const DropoutKernels& kernels, DeviceBuffer kept)
+  DropoutOp(const DropoutOptions& options, const DropoutKernels<T>& kernels, DeviceBuffer kept)
       : options_(options),
         elements_(options.batch * options.elements),
         scale_(1 / (1 - options.rate)),
@@ -25,8 +27,8 @@ class DropoutOp : public Op {
         kept_(std::move(kept)) {}
 
   absl::Status Forward(const ForwardArgs& args, Stream* stream) override {
-    const std::span<const float> x = args.inputs[0].as<float>();
-    float* const y = args.output.as<float>().data();
+    const std::span<const T> x = args.inputs[0].as<T>();
+    T* const y = args.output.as<T>().data();
     if (args.mode == Mode::kInference) {
       static_cast<CudaStream*>(stream)->CopyOnDevice(y, x.data(), x.size_bytes());
       return absl::OkStatus();
@@ -39,8 +41,8 @@ class DropoutOp : public Op {
 
   absl::Status Backward(const BackwardArgs& args, Stream* stream) override {
     if (!options_.input_gradient) return absl::OkStatus();
-    kernels_.backward.Launch(stream, elements_, args.input_gradients[0].as<float>().data(), kept(),
-                             args.output_gradient.as<float>().data(), scale_, elements_);
+    kernels_.backward.Launch(stream, elements_, args.input_gradients[0].as<T>().data(), kept(),
+                             args.output_gradient.as<T>().data(), scale_, elements_);
     return absl::OkStatus();
   }
 
@@ -50,23 +52,26 @@ class DropoutOp : public Op {
   const DropoutOptions options_;
   const int64_t elements_;
   const float scale_;
-  const DropoutKernels kernels_;
+  const DropoutKernels<T> kernels_;
   const DeviceBuffer kept_;
 };
 
+template <typename T>
 OpTable::MadeOr<Op> MakeDropout(CudaContext* context, const DropoutOptions& options) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto forward, LOCKSTEP_FIND_KERNEL(context, lockstep_dropout));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto forward,
+                            LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_dropout));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto backward,
-                            LOCKSTEP_FIND_KERNEL(context, lockstep_dropout_gradient));
+                            LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_dropout_gradient));
   DeviceBuffer kept;
   if (options.training) {
     LOCKSTEP_ASSIGN_OR_RETURN(
         kept, context->device()->Allocate(static_cast<size_t>(options.batch * options.elements)));
   }
-  return std::make_unique<DropoutOp>(options, DropoutKernels{forward, backward}, std::move(kept));
+  return std::make_unique<DropoutOp<T>>(options, DropoutKernels<T>{forward, backward},
+                                        std::move(kept));
 }
 
-const Registration<&MakeDropout> kDropout;
+const Registration<&MakeDropout<float>, &MakeDropout<BFloat16>> kDropout;
 
 }  // namespace
 }  // namespace lockstep::worker::cuda

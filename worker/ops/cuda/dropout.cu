@@ -4,6 +4,7 @@
 #include "worker/ops/cuda/element_loop.cuh"
 #include "worker/ops/dropout_element.h"
 
+using lockstep::BFloat16;
 using lockstep::MixSeeds;
 using lockstep::PhiloxBlock;
 using lockstep::PhiloxNumbers;
@@ -17,10 +18,13 @@ using lockstep::worker::cuda::Lanes;
 using lockstep::worker::cuda::Load;
 using lockstep::worker::cuda::MapElements;
 using lockstep::worker::cuda::Store;
+using lockstep::worker::cuda::Wide;
 
-LOCKSTEP_KERNEL void lockstep_dropout(float* y, uint8_t* kept, const float* x,
-                                      const uint64_t* random_key, uint64_t purpose, float rate,
-                                      float scale, int64_t n) {
+namespace {
+
+template <typename T>
+LOCKSTEP_DEVICE void Drop(T* y, uint8_t* kept, const T* x, const uint64_t* random_key,
+                          uint64_t purpose, float rate, float scale, int64_t n) {
   static_assert(kLanes == kDropoutPerBlock);
   const uint64_t key = MixSeeds(*random_key, purpose);
   const bool is_aligned = AreAligned(y, x, kept);
@@ -28,13 +32,14 @@ LOCKSTEP_KERNEL void lockstep_dropout(float* y, uint8_t* kept, const float* x,
     const PhiloxNumbers numbers = PhiloxBlock(key, static_cast<uint64_t>(block), /*lane=*/0);
     const int64_t first = block * kLanes;
     if (is_aligned && first + kLanes <= n) {
-      const Lanes<float> values = Load(x, first);
+      const auto values = Load(x, first);
       Lanes<uint8_t> keeps;
-      Lanes<float> dropped;
+      Lanes<T> dropped;
       LOCKSTEP_UNROLL
       for (int lane = 0; lane < kLanes; ++lane) {
         keeps.at[lane] = KeepsElement(numbers.at[lane], rate);
-        dropped.at[lane] = DropElement(values.at[lane], keeps.at[lane], scale);
+        dropped.at[lane] =
+            static_cast<T>(DropElement(Wide(values.at[lane]), keeps.at[lane], scale));
       }
       Store(kept, first, keeps);
       Store(y, first, dropped);
@@ -42,14 +47,38 @@ LOCKSTEP_KERNEL void lockstep_dropout(float* y, uint8_t* kept, const float* x,
     }
     for (int64_t i = first; i < n && i < first + kLanes; ++i) {
       kept[i] = KeepsElement(numbers.at[i - first], rate);
-      y[i] = DropElement(x[i], kept[i], scale);
+      y[i] = static_cast<T>(DropElement(Wide(x[i]), kept[i], scale));
     }
   });
 }
 
-LOCKSTEP_KERNEL void lockstep_dropout_gradient(float* to, const uint8_t* kept,
-                                               const float* gradient, float scale, int64_t n) {
+template <typename T>
+LOCKSTEP_DEVICE void DropGradient(T* to, const uint8_t* kept, const T* gradient, float scale,
+                                  int64_t n) {
   MapElements(
       to, n, [=](float value, uint8_t keeps) { return DropElement(value, keeps, scale); }, gradient,
       kept);
+}
+
+}  // namespace
+
+LOCKSTEP_KERNEL void lockstep_dropout(float* y, uint8_t* kept, const float* x,
+                                      const uint64_t* random_key, uint64_t purpose, float rate,
+                                      float scale, int64_t n) {
+  Drop(y, kept, x, random_key, purpose, rate, scale, n);
+}
+LOCKSTEP_KERNEL void lockstep_dropout_bf16(BFloat16* y, uint8_t* kept, const BFloat16* x,
+                                           const uint64_t* random_key, uint64_t purpose, float rate,
+                                           float scale, int64_t n) {
+  Drop(y, kept, x, random_key, purpose, rate, scale, n);
+}
+
+LOCKSTEP_KERNEL void lockstep_dropout_gradient(float* to, const uint8_t* kept,
+                                               const float* gradient, float scale, int64_t n) {
+  DropGradient(to, kept, gradient, scale, n);
+}
+LOCKSTEP_KERNEL void lockstep_dropout_gradient_bf16(BFloat16* to, const uint8_t* kept,
+                                                    const BFloat16* gradient, float scale,
+                                                    int64_t n) {
+  DropGradient(to, kept, gradient, scale, n);
 }

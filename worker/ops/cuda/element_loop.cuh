@@ -15,62 +15,64 @@ LOCKSTEP_DEVICE inline void ForEachElement(int64_t n, const Body& body) {
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += threads) body(i);
 }
 
-// Elements that a thread reads before it writes the first: memory answers late, and the compiler
-// does not know that what is written is not read again.
-inline constexpr int kAtATime = 4;
-
 // to[at(k)] = value(at(k)) for k from 0 to count - 1. value(i) may read element i of `to` itself,
-// and no other.
-template <typename At, typename Value>
-LOCKSTEP_DEVICE inline void Map(int64_t count, const At& at, float* to, const Value& value) {
+// and no other. A thread reads several elements before it writes the first: memory answers late,
+// and the compiler does not know that what is written is not read again.
+template <typename T, typename At, typename Value>
+LOCKSTEP_DEVICE inline void Map(int64_t count, const At& at, T* to, const Value& value) {
+  constexpr int kAtATime = kLanesOf<T>;
   int64_t k = 0;
   LOCKSTEP_NO_UNROLL
   for (; k + kAtATime <= count; k += kAtATime) {
-    float values[kAtATime];
+    T values[kAtATime];
     LOCKSTEP_UNROLL
-    for (int j = 0; j < kAtATime; ++j) values[j] = value(at(k + j));
+    for (int j = 0; j < kAtATime; ++j) values[j] = static_cast<T>(value(at(k + j)));
     LOCKSTEP_UNROLL
     for (int j = 0; j < kAtATime; ++j) to[at(k + j)] = values[j];
   }
   LOCKSTEP_NO_UNROLL
-  for (; k < count; ++k) to[at(k)] = value(at(k));
+  for (; k < count; ++k) to[at(k)] = static_cast<T>(value(at(k)));
 }
 
 // value() of each lane.
-template <typename Value, typename... From>
-LOCKSTEP_DEVICE inline Lanes<float> ValuesOf(const Value& value, const Lanes<From>&... from) {
-  Lanes<float> values;
+template <typename T, int kCount, typename Value, typename... From>
+LOCKSTEP_DEVICE inline Lanes<T, kCount> ValuesOf(const Value& value,
+                                                 const Lanes<From, kCount>&... from) {
+  Lanes<T, kCount> values;
   LOCKSTEP_UNROLL
-  for (int lane = 0; lane < kLanes; ++lane) values.at[lane] = value(from.at[lane]...);
+  for (int lane = 0; lane < kCount; ++lane) {
+    values.at[lane] = static_cast<T>(value(Wide(from.at[lane])...));
+  }
   return values;
 }
 
 // to[i] = value(from[i]...) for each i in [0, n), whatever the number of blocks and threads. `to`
-// may be among `from`.
-template <typename Value, typename... From>
-LOCKSTEP_DEVICE inline void MapElements(float* to, int64_t n, const Value& value,
-                                        const From*... from) {
+// may be among `from`. Elements of 16 bits are given as float, and the value is rounded to T.
+template <typename T, typename Value, typename... From>
+LOCKSTEP_DEVICE inline void MapElements(T* to, int64_t n, const Value& value, const From*... from) {
+  constexpr int kCount = kLanesOf<T>;
   int64_t done = 0;
-  if (AreAligned(to, from...)) {
-    const int64_t groups = n / kLanes;
+  if (AreAligned<kCount>(to, from...)) {
+    const int64_t groups = n / kCount;
     const int64_t threads = int64_t{gridDim.x} * blockDim.x;
     int64_t group = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
     LOCKSTEP_NO_UNROLL
     for (; group + threads < groups; group += 2 * threads) {
-      const int64_t i = group * kLanes;
-      const int64_t next = i + threads * kLanes;
-      const Lanes<float> first = ValuesOf(value, Load(from, i)...);
-      const Lanes<float> second = ValuesOf(value, Load(from, next)...);
+      const int64_t i = group * kCount;
+      const int64_t next = i + threads * kCount;
+      const auto first = ValuesOf<T, kCount>(value, Load<kCount>(from, i)...);
+      const auto second = ValuesOf<T, kCount>(value, Load<kCount>(from, next)...);
       Store(to, i, first);
       Store(to, next, second);
     }
     if (group < groups) {
-      const int64_t i = group * kLanes;
-      Store(to, i, ValuesOf(value, Load(from, i)...));
+      const int64_t i = group * kCount;
+      Store(to, i, ValuesOf<T, kCount>(value, Load<kCount>(from, i)...));
     }
-    done = groups * kLanes;
+    done = groups * kCount;
   }
-  ForEachElement(n - done, [=](int64_t i) { to[done + i] = value(from[done + i]...); });
+  ForEachElement(n - done,
+                 [=](int64_t i) { to[done + i] = static_cast<T>(value(Wide(from[done + i])...)); });
 }
 
 }  // namespace lockstep::worker::cuda

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/tensor/bfloat16.h"
 #include "worker/ops/cuda/cuda_context.h"
 
 namespace lockstep::worker::cuda {
@@ -12,7 +13,7 @@ struct InnerProductOptions {
   int64_t rows = 1;     // of x and y
   int64_t inputs = 1;   // columns of x
   int64_t outputs = 1;  // columns of y
-  bool bias = true;
+  bool bias = true;     // of float alone
   bool relu = false;    // y = max(0, x W + b)
   bool forward = true;  // here and below, false: never asked for
   bool kernel_gradient = true;
@@ -20,24 +21,22 @@ struct InnerProductOptions {
   uint32_t alignment = 16;  // of all that is passed, bytes
 };
 
-// All calls enqueue on a CudaStream, and nothing once the device has failed.
-class InnerProduct {
+// All calls enqueue on a CudaStream, and nothing once the device has failed. T: float or BFloat16.
+template <typename T>
+class InnerProductOf {
  public:
   // `context` outlives it.
-  static absl::StatusOr<InnerProduct> Create(CudaContext* context,
-                                             const InnerProductOptions& options);
+  static absl::StatusOr<InnerProductOf> Create(CudaContext* context,
+                                               const InnerProductOptions& options);
 
   // `bias`: null without one.
-  absl::Status Forward(const float* x, const float* kernel, const float* bias, float* y,
-                       Stream* stream) const;
+  absl::Status Forward(const T* x, const T* kernel, const float* bias, T* y, Stream* stream) const;
   // `gradient`: of x W.
-  absl::Status KernelGradient(const float* x, const float* gradient, float* to,
-                              Stream* stream) const;
-  absl::Status InputGradient(const float* kernel, const float* gradient, float* to,
-                             Stream* stream) const;
+  absl::Status KernelGradient(const T* x, const T* gradient, float* to, Stream* stream) const;
+  absl::Status InputGradient(const T* kernel, const T* gradient, T* to, Stream* stream) const;
 
  private:
-  explicit InnerProduct(const CudaContext* context) : context_(context) {}
+  explicit InnerProductOf(const CudaContext* context) : context_(context) {}
 
   absl::Status Enqueue(const Matmul& product, MatmulOperands operands, Stream* stream) const;
 
@@ -47,5 +46,9 @@ class InnerProduct {
   std::optional<Matmul> kernel_gradient_;
   std::optional<Matmul> input_gradient_;
 };
+
+extern template class InnerProductOf<float>;
+extern template class InnerProductOf<BFloat16>;
+using InnerProduct = InnerProductOf<float>;
 
 }  // namespace lockstep::worker::cuda

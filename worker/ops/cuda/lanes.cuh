@@ -1,12 +1,15 @@
 // Several neighbouring elements that a thread reads or writes as one. For .cu files.
 #pragma once
 
+#include "common/tensor/bfloat16.h"
 #include "worker/ops/cuda/kernel.cuh"
 
 namespace lockstep::worker::cuda {
 
-// 16 bytes of float32, the most that a thread moves at once.
-inline constexpr int kLanes = 4;
+// 16 bytes, the most that a thread moves at once.
+template <typename T>
+inline constexpr int kLanesOf = 16 / static_cast<int>(sizeof(T));
+inline constexpr int kLanes = kLanesOf<float>;
 
 template <typename T, int kCount = kLanes>
 struct alignas(sizeof(T) * kCount) Lanes {
@@ -24,9 +27,16 @@ LOCKSTEP_DEVICE inline void Store(T* to, int64_t i, const Lanes<T, kCount>& lane
 }
 
 // Whether Lanes may be at each of these addresses.
-template <typename... T>
+template <int kCount = kLanes, typename... T>
 LOCKSTEP_DEVICE inline bool AreAligned(const T*... addresses) {
-  return ((reinterpret_cast<uintptr_t>(addresses) % alignof(Lanes<T>) == 0) && ...);
+  return ((reinterpret_cast<uintptr_t>(addresses) % alignof(Lanes<T, kCount>) == 0) && ...);
+}
+
+// What is computed with an element: a float in place of 16 bits.
+LOCKSTEP_DEVICE inline float Wide(BFloat16 element) { return static_cast<float>(element); }
+template <typename T>
+LOCKSTEP_DEVICE inline T Wide(T element) {
+  return element;
 }
 
 }  // namespace lockstep::worker::cuda

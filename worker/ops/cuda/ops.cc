@@ -10,9 +10,18 @@ OpTable& MutableOps() {
 }
 
 const OpTable& Ops(Precision precision) {
-  if (precision != Precision::kTf32) return MutableOps();
-  static const OpTable table = MutableOps().WithContext(&CudaContext::Create<Precision::kTf32>);
-  return table;
+  static const OpTable tf32 = MutableOps().WithContext(&CudaContext::Create<Precision::kTf32>);
+  static const OpTable bfloat16 =
+      MutableOps().WithContext(&CudaContext::Create<Precision::kBfloat16>, DType::kBFloat16);
+  switch (precision) {
+    case Precision::kTf32:
+      return tf32;
+    case Precision::kBfloat16:
+      return bfloat16;
+    case Precision::kFloat32:
+      break;
+  }
+  return MutableOps();
 }
 
 }  // namespace lockstep::worker::cuda

@@ -11,17 +11,19 @@
 namespace lockstep::worker::cuda {
 namespace {
 
+template <typename T>
 struct PoolKernels {
-  Kernel<decltype(lockstep_max_pool)> max;
-  Kernel<decltype(lockstep_max_pool_gradient)> max_gradient;
-  Kernel<decltype(lockstep_average_pool)> average;
-  Kernel<decltype(lockstep_average_pool_gradient)> average_gradient;
+  Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_max_pool)> max;
+  Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_max_pool_gradient)> max_gradient;
+  Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_average_pool)> average;
+  Kernel<LOCKSTEP_FUNCTION_OF(T, lockstep_average_pool_gradient)> average_gradient;
 };
 
+template <typename T>
 class PoolOp : public Op {
  public:
   // `places`: an int32 per output; null where nobody needs the gradient of a maximum.
-  PoolOp(const PoolOptions& options, const PoolKernels& kernels, DeviceBuffer places)
+  PoolOp(const PoolOptions& options, const PoolKernels<T>& kernels, DeviceBuffer places)
       : options_(options),
         pool_(Describe(options)),
         num_inputs_(options.batch * options.input.num_elements()),
@@ -30,8 +32,8 @@ class PoolOp : public Op {
         places_(std::move(places)) {}
 
   absl::Status Forward(const ForwardArgs& args, Stream* stream) override {
-    const float* const x = args.inputs[0].as<float>().data();
-    float* const y = args.output.as<float>().data();
+    const T* const x = args.inputs[0].as<T>().data();
+    T* const y = args.output.as<T>().data();
     if (options_.kind == PoolKind::kMax) {
       kernels_.max.Launch(stream, num_outputs_, y, places(), x, pool_);
     } else {
@@ -42,8 +44,8 @@ class PoolOp : public Op {
 
   absl::Status Backward(const BackwardArgs& args, Stream* stream) override {
     if (!options_.input_gradient) return absl::OkStatus();
-    const float* const gradient = args.output_gradient.as<float>().data();
-    float* const to = args.input_gradients[0].as<float>().data();
+    const T* const gradient = args.output_gradient.as<T>().data();
+    T* const to = args.input_gradients[0].as<T>().data();
     if (options_.kind == PoolKind::kMax) {
       kernels_.max_gradient.Launch(stream, num_inputs_, to, places(), gradient, pool_);
     } else {
@@ -73,10 +75,11 @@ class PoolOp : public Op {
   const LockstepPool pool_;
   const int64_t num_inputs_;
   const int64_t num_outputs_;
-  const PoolKernels kernels_;
+  const PoolKernels<T> kernels_;
   const DeviceBuffer places_;
 };
 
+template <typename T>
 OpTable::MadeOr<Op> MakePool(CudaContext* context, const PoolOptions& options) {
   const int64_t elements =
       options.batch * std::max(options.input.num_elements(), options.output.num_elements());
@@ -85,24 +88,24 @@ OpTable::MadeOr<Op> MakePool(CudaContext* context, const PoolOptions& options) {
         absl::StrCat("op \"pool\" on a GPU takes fewer than 2^31 elements, got ", elements,
                      "; use a smaller batch or more towers"));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto max, LOCKSTEP_FIND_KERNEL(context, lockstep_max_pool));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto max, LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_max_pool));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto max_gradient,
-                            LOCKSTEP_FIND_KERNEL(context, lockstep_max_pool_gradient));
+                            LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_max_pool_gradient));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto average,
-                            LOCKSTEP_FIND_KERNEL(context, lockstep_average_pool));
+                            LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_average_pool));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto average_gradient,
-                            LOCKSTEP_FIND_KERNEL(context, lockstep_average_pool_gradient));
+                            LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_average_pool_gradient));
   DeviceBuffer places;
   if (options.kind == PoolKind::kMax && options.training && options.input_gradient) {
     const size_t bytes =
         sizeof(int32_t) * static_cast<size_t>(options.batch * options.output.num_elements());
     LOCKSTEP_ASSIGN_OR_RETURN(places, context->device()->Allocate(bytes));
   }
-  return std::make_unique<PoolOp>(
-      options, PoolKernels{max, max_gradient, average, average_gradient}, std::move(places));
+  return std::make_unique<PoolOp<T>>(
+      options, PoolKernels<T>{max, max_gradient, average, average_gradient}, std::move(places));
 }
 
-const Registration<&MakePool> kPool;
+const Registration<&MakePool<float>, &MakePool<BFloat16>> kPool;
 
 }  // namespace
 }  // namespace lockstep::worker::cuda

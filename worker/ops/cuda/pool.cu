@@ -3,11 +3,13 @@
 #include "worker/ops/cuda/element_loop.cuh"
 #include "worker/ops/cuda/pool.cuh"
 
+using lockstep::BFloat16;
 using lockstep::worker::cuda::ForEachElement;
-using lockstep::worker::cuda::kLanes;
+using lockstep::worker::cuda::kLanesOf;
 using lockstep::worker::cuda::Lanes;
 using lockstep::worker::cuda::Load;
 using lockstep::worker::cuda::Store;
+using lockstep::worker::cuda::Wide;
 
 namespace {
 
@@ -60,7 +62,7 @@ LOCKSTEP_DEVICE int64_t NumInputs(const LockstepPool& pool) {
   return int64_t{pool.batch} * pool.input[0] * pool.input[1] * pool.channels;
 }
 
-// Calls body(i) for the first element i of each thread's channels: kLanes where they divide the
+// Calls body(i) for the first element i of each thread's channels: kLanesOf where that divides the
 // number of channels, so that their place, which takes divisions, is found once.
 template <int kCount, typename Body>
 LOCKSTEP_DEVICE void ForEachLanes(int64_t n, const Body& body) {
@@ -75,8 +77,16 @@ LOCKSTEP_DEVICE int32_t PlaceInWindow(const Place& output, int32_t row, int32_t 
   return in_row * pool.extent[1] + in_column;
 }
 
-template <int kCount>
-LOCKSTEP_DEVICE void MaxPool(float* y, int32_t* places, const float* x, const LockstepPool& pool) {
+template <typename T, int kCount>
+LOCKSTEP_DEVICE Lanes<T, kCount> Rounded(const Lanes<float, kCount>& values) {
+  Lanes<T, kCount> rounded;
+  LOCKSTEP_UNROLL
+  for (int32_t lane = 0; lane < kCount; ++lane) rounded.at[lane] = static_cast<T>(values.at[lane]);
+  return rounded;
+}
+
+template <int kCount, typename T>
+LOCKSTEP_DEVICE void MaxPool(T* y, int32_t* places, const T* x, const LockstepPool& pool) {
   ForEachLanes<kCount>(NumOutputs(pool), [=](int32_t i) {
     const Place at = PlaceOf(i, pool.output, pool.channels);
     const Range rows = InputsOf(at.row, pool, 0);
@@ -91,9 +101,9 @@ LOCKSTEP_DEVICE void MaxPool(float* y, int32_t* places, const float* x, const Lo
       for (int32_t column = columns.begin; column < columns.end; ++column) {
         const int32_t from =
             IndexOf({at.example, row, column, at.channel}, pool.input, pool.channels);
-        const Lanes<float, kCount> values = Load<kCount>(x, from);
+        const auto values = Load<kCount>(x, from);
         for (int32_t lane = 0; lane < kCount; ++lane) {
-          const float value = values.at[lane];
+          const float value = Wide(values.at[lane]);
           // Nothing is larger than a NaN, so it stays and is found.
           if (!(value > largest.at[lane] || std::isnan(value))) continue;
           largest.at[lane] = value;
@@ -101,15 +111,15 @@ LOCKSTEP_DEVICE void MaxPool(float* y, int32_t* places, const float* x, const Lo
         }
       }
     }
-    Store(y, i, largest);
+    Store(y, i, Rounded<T>(largest));
     if (places != nullptr) Store(places, i, place);
   });
 }
 
 // to = the sum of add(index of the output, its row and column, the element's place, sums) over the
 // outputs whose window has the element of the image.
-template <int kCount, typename Add>
-LOCKSTEP_DEVICE void SumOverOutputs(float* to, const LockstepPool& pool, const Add& add) {
+template <int kCount, typename T, typename Add>
+LOCKSTEP_DEVICE void SumOverOutputs(T* to, const LockstepPool& pool, const Add& add) {
   ForEachLanes<kCount>(NumInputs(pool), [=](int32_t i) {
     const Place at = PlaceOf(i, pool.input, pool.channels);
     const Range rows = OutputsOf(at.row, pool, 0);
@@ -123,12 +133,12 @@ LOCKSTEP_DEVICE void SumOverOutputs(float* to, const LockstepPool& pool, const A
         add(IndexOf(output, pool.output, pool.channels), output, at, &sums);
       }
     }
-    Store(to, i, sums);
+    Store(to, i, Rounded<T>(sums));
   });
 }
 
-template <int kCount>
-LOCKSTEP_DEVICE void MaxPoolGradient(float* to, const int32_t* places, const float* gradient,
+template <int kCount, typename T>
+LOCKSTEP_DEVICE void MaxPoolGradient(T* to, const int32_t* places, const T* gradient,
                                      const LockstepPool& pool) {
   SumOverOutputs<kCount>(
       to, pool,
@@ -137,13 +147,13 @@ LOCKSTEP_DEVICE void MaxPoolGradient(float* to, const int32_t* places, const flo
         const auto largest = Load<kCount>(places, output);
         const auto gradients = Load<kCount>(gradient, output);
         for (int32_t lane = 0; lane < kCount; ++lane) {
-          if (largest.at[lane] == own) sums->at[lane] += gradients.at[lane];
+          if (largest.at[lane] == own) sums->at[lane] += Wide(gradients.at[lane]);
         }
       });
 }
 
-template <int kCount>
-LOCKSTEP_DEVICE void AveragePool(float* y, const float* x, const LockstepPool& pool) {
+template <int kCount, typename T>
+LOCKSTEP_DEVICE void AveragePool(T* y, const T* x, const LockstepPool& pool) {
   ForEachLanes<kCount>(NumOutputs(pool), [=](int32_t i) {
     const Place at = PlaceOf(i, pool.output, pool.channels);
     const Range rows = InputsOf(at.row, pool, 0);
@@ -154,19 +164,18 @@ LOCKSTEP_DEVICE void AveragePool(float* y, const float* x, const LockstepPool& p
       for (int32_t column = columns.begin; column < columns.end; ++column) {
         const int32_t from =
             IndexOf({at.example, row, column, at.channel}, pool.input, pool.channels);
-        const Lanes<float, kCount> values = Load<kCount>(x, from);
-        for (int32_t lane = 0; lane < kCount; ++lane) sums.at[lane] += values.at[lane];
+        const auto values = Load<kCount>(x, from);
+        for (int32_t lane = 0; lane < kCount; ++lane) sums.at[lane] += Wide(values.at[lane]);
       }
     }
     const auto count = (rows.end - rows.begin) * (columns.end - columns.begin);
     for (int32_t lane = 0; lane < kCount; ++lane) sums.at[lane] /= static_cast<float>(count);
-    Store(y, i, sums);
+    Store(y, i, Rounded<T>(sums));
   });
 }
 
-template <int kCount>
-LOCKSTEP_DEVICE void AveragePoolGradient(float* to, const float* gradient,
-                                         const LockstepPool& pool) {
+template <int kCount, typename T>
+LOCKSTEP_DEVICE void AveragePoolGradient(T* to, const T* gradient, const LockstepPool& pool) {
   SumOverOutputs<kCount>(
       to, pool, [=](int32_t output, const Place& window, const Place&, Lanes<float, kCount>* sums) {
         const Range rows = InputsOf(window.row, pool, 0);
@@ -174,34 +183,70 @@ LOCKSTEP_DEVICE void AveragePoolGradient(float* to, const float* gradient,
         const int32_t count = (rows.end - rows.begin) * (columns.end - columns.begin);
         const auto gradients = Load<kCount>(gradient, output);
         for (int32_t lane = 0; lane < kCount; ++lane) {
-          sums->at[lane] += gradients.at[lane] / static_cast<float>(count);
+          sums->at[lane] += Wide(gradients.at[lane]) / static_cast<float>(count);
         }
       });
 }
 
-LOCKSTEP_DEVICE bool AreTogether(const LockstepPool& pool) { return pool.channels % kLanes == 0; }
+template <typename T>
+LOCKSTEP_DEVICE bool AreTogether(const LockstepPool& pool) {
+  return pool.channels % kLanesOf<T> == 0;
+}
+
+template <typename T>
+LOCKSTEP_DEVICE void RunMaxPool(T* y, int32_t* places, const T* x, const LockstepPool& pool) {
+  if (AreTogether<T>(pool)) return MaxPool<kLanesOf<T>>(y, places, x, pool);
+  MaxPool<1>(y, places, x, pool);
+}
+template <typename T>
+LOCKSTEP_DEVICE void RunMaxPoolGradient(T* to, const int32_t* places, const T* gradient,
+                                        const LockstepPool& pool) {
+  if (AreTogether<T>(pool)) return MaxPoolGradient<kLanesOf<T>>(to, places, gradient, pool);
+  MaxPoolGradient<1>(to, places, gradient, pool);
+}
+template <typename T>
+LOCKSTEP_DEVICE void RunAveragePool(T* y, const T* x, const LockstepPool& pool) {
+  if (AreTogether<T>(pool)) return AveragePool<kLanesOf<T>>(y, x, pool);
+  AveragePool<1>(y, x, pool);
+}
+template <typename T>
+LOCKSTEP_DEVICE void RunAveragePoolGradient(T* to, const T* gradient, const LockstepPool& pool) {
+  if (AreTogether<T>(pool)) return AveragePoolGradient<kLanesOf<T>>(to, gradient, pool);
+  AveragePoolGradient<1>(to, gradient, pool);
+}
 
 }  // namespace
 
 LOCKSTEP_KERNEL void lockstep_max_pool(float* y, int32_t* places, const float* x,
                                        LockstepPool pool) {
-  if (AreTogether(pool)) return MaxPool<kLanes>(y, places, x, pool);
-  MaxPool<1>(y, places, x, pool);
+  RunMaxPool(y, places, x, pool);
+}
+LOCKSTEP_KERNEL void lockstep_max_pool_bf16(BFloat16* y, int32_t* places, const BFloat16* x,
+                                            LockstepPool pool) {
+  RunMaxPool(y, places, x, pool);
 }
 
 LOCKSTEP_KERNEL void lockstep_max_pool_gradient(float* to, const int32_t* places,
                                                 const float* gradient, LockstepPool pool) {
-  if (AreTogether(pool)) return MaxPoolGradient<kLanes>(to, places, gradient, pool);
-  MaxPoolGradient<1>(to, places, gradient, pool);
+  RunMaxPoolGradient(to, places, gradient, pool);
+}
+LOCKSTEP_KERNEL void lockstep_max_pool_gradient_bf16(BFloat16* to, const int32_t* places,
+                                                     const BFloat16* gradient, LockstepPool pool) {
+  RunMaxPoolGradient(to, places, gradient, pool);
 }
 
 LOCKSTEP_KERNEL void lockstep_average_pool(float* y, const float* x, LockstepPool pool) {
-  if (AreTogether(pool)) return AveragePool<kLanes>(y, x, pool);
-  AveragePool<1>(y, x, pool);
+  RunAveragePool(y, x, pool);
+}
+LOCKSTEP_KERNEL void lockstep_average_pool_bf16(BFloat16* y, const BFloat16* x, LockstepPool pool) {
+  RunAveragePool(y, x, pool);
 }
 
 LOCKSTEP_KERNEL void lockstep_average_pool_gradient(float* to, const float* gradient,
                                                     LockstepPool pool) {
-  if (AreTogether(pool)) return AveragePoolGradient<kLanes>(to, gradient, pool);
-  AveragePoolGradient<1>(to, gradient, pool);
+  RunAveragePoolGradient(to, gradient, pool);
+}
+LOCKSTEP_KERNEL void lockstep_average_pool_gradient_bf16(BFloat16* to, const BFloat16* gradient,
+                                                         LockstepPool pool) {
+  RunAveragePoolGradient(to, gradient, pool);
 }

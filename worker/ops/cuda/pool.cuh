@@ -2,6 +2,7 @@
 // or fewer. Memory is aligned to 16 bytes.
 #pragma once
 
+#include "common/tensor/bfloat16.h"
 #include "worker/ops/cuda/kernel.cuh"
 
 // Height first, then width. `pad`: before the first element. Input and output have fewer than 2^31
@@ -20,11 +21,21 @@ struct LockstepPool {
 // its window, is for lockstep_max_pool_gradient; null: not wanted.
 LOCKSTEP_KERNEL void lockstep_max_pool(float* y, int32_t* places, const float* x,
                                        LockstepPool pool);
+LOCKSTEP_KERNEL void lockstep_max_pool_bf16(lockstep::BFloat16* y, int32_t* places,
+                                            const lockstep::BFloat16* x, LockstepPool pool);
 // Each element sums the gradients of the windows whose maximum it is, in their order.
 LOCKSTEP_KERNEL void lockstep_max_pool_gradient(float* to, const int32_t* places,
                                                 const float* gradient, LockstepPool pool);
+LOCKSTEP_KERNEL void lockstep_max_pool_gradient_bf16(lockstep::BFloat16* to, const int32_t* places,
+                                                     const lockstep::BFloat16* gradient,
+                                                     LockstepPool pool);
 
 // The mean of the elements of each window that are of the image.
 LOCKSTEP_KERNEL void lockstep_average_pool(float* y, const float* x, LockstepPool pool);
+LOCKSTEP_KERNEL void lockstep_average_pool_bf16(lockstep::BFloat16* y, const lockstep::BFloat16* x,
+                                                LockstepPool pool);
 LOCKSTEP_KERNEL void lockstep_average_pool_gradient(float* to, const float* gradient,
                                                     LockstepPool pool);
+LOCKSTEP_KERNEL void lockstep_average_pool_gradient_bf16(lockstep::BFloat16* to,
+                                                         const lockstep::BFloat16* gradient,
+                                                         LockstepPool pool);

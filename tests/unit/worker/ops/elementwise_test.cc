@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/reference/layers.h"
+#include "tests/support/test_device.h"
 #include "tests/unit/worker/ops/op_check.h"
 #include "worker/ops/activation.h"
 #include "worker/ops/add.h"
@@ -66,7 +67,7 @@ TEST_CASE("dropout keeps the right part, scales it and sends gradients the same 
   for (double value : y.values) {
     if (value == 0) continue;
     ++kept;
-    wrong += value != Approx(1 / (1 - kRate));
+    wrong += value != Approx(1 / (1 - kRate)).epsilon(test::ToleranceOfTestDevice());
   }
   CHECK(wrong == 0);
   const double n = static_cast<double>(y.size());
@@ -96,7 +97,7 @@ TEST_CASE("dropout's mask follows from key and name, not from threads or history
 
 TEST_CASE("dropout does nothing in inference, and nothing at rate 0") {
   TestOps ops(1);
-  const Array x = Array::Random({2, 5}, "x");
+  const Array x = ops.Rounded(Array::Random({2, 5}, "x"));
   OpRun run(ops, {x}, {}, x.dims);
   const std::unique_ptr<Op> half = Made(ops.Make(DropoutOptions{{.batch = 2}, "half", 0.5f, 5}));
   CHECK(run.Forward(*half, Mode::kInference).values == x.values);
@@ -108,15 +109,18 @@ TEST_CASE("add agrees with its reference and may write over its first term") {
   TestOps ops(2);
   for (int64_t elements : {int64_t{3}, kManyElements}) {
     const std::unique_ptr<Op> op = Made(ops.Make(AddOptions{{.batch = 2}, elements}));
-    const std::vector<Array> terms = {Array::Random({2, elements}, "a"),
-                                      Array::Random({2, elements}, "b"),
-                                      Array::Random({2, elements}, "c")};
+    std::vector<Array> terms;
+    for (const char* name : {"a", "b", "c"}) {
+      terms.push_back(ops.Rounded(Array::Random({2, elements}, name)));
+    }
     CheckOp(ops, *op, terms, {}, 0,
             [](const std::vector<Array>& inputs, const std::vector<Array>&) {
               return reference::Add(inputs);
             });
     OpRun run(ops, {terms[0], terms[1]}, {}, {2, elements});
-    CHECK(reference::Distance(run.ForwardOver(*op), reference::Add({terms[0], terms[1]})) < 1e-7);
+    const double tolerance = ops.type() == DType::kFloat32 ? 1e-7 : test::ToleranceOfTestDevice();
+    CHECK(reference::Distance(run.ForwardOver(*op), reference::Add({terms[0], terms[1]})) <
+          tolerance);
   }
 }
 

@@ -2,8 +2,10 @@
 // differences of the reference.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "tests/reference/array.h"
@@ -21,12 +23,18 @@ class TestOps {
   explicit TestOps(int threads);
   explicit TestOps(std::shared_ptr<Device> device, const OpTable& table = cpu::Ops());
 
+  // Ops of layers are of type().
   template <typename Options>
-  OpTable::MadeOr<typename Options::Made> Make(const Options& options) {
+  OpTable::MadeOr<typename Options::Made> Make(Options options) {
+    if constexpr (std::is_base_of_v<OpOptions, Options>) options.type = type();
     device_->MakeCurrent();
     return table_.Make(context_.get(), options);
   }
 
+  // Of what is between layers.
+  DType type() const { return table_.activations(); }
+  // What the device has of it in that type.
+  reference::Array Rounded(reference::Array array) const;
   Device* device() { return device_.get(); }
   Stream* stream() { return stream_.get(); }
   // Waits until all work is done.
@@ -43,8 +51,8 @@ class TestOps {
 // REQUIREs that there is one.
 std::unique_ptr<Op> Made(OpTable::MadeOr<Op> op);
 
-// An op with its operands in memory of the right shapes, on the host and on the device. Results
-// start as NaN, so that what the op leaves out shows.
+// An op with its operands in memory of the right shapes, on the host in float32, on the device in
+// the op's type. Results start as NaN, so that what the op leaves out shows.
 struct OpRun {
   OpRun(TestOps& ops, const std::vector<reference::Array>& inputs,
         const std::vector<reference::Array>& variables, const std::vector<int64_t>& output_dims);
@@ -64,16 +72,24 @@ struct OpRun {
   std::vector<Tensor> variable_gradients;
 
  private:
-  // Has it on the device.
-  TensorView Upload(int place, const Tensor& host);
-  MutableTensorView Upload(int place, Tensor& host);
-  void UploadAll(const std::vector<Tensor>& hosts, int first_place, std::vector<TensorView>* views);
-  std::vector<MutableTensorView> UploadGradients(std::vector<Tensor>& hosts, int first_place);
+  // Has it on the device, in this type.
+  MutableTensorView Upload(int place, const Tensor& host, DType type);
+  std::vector<MutableTensorView> UploadAll(const std::vector<Tensor>& hosts, int first_place,
+                                           DType type);
+  void Download(const MutableTensorView& view, Tensor& host);
   void Download(const std::vector<MutableTensorView>& views, std::vector<Tensor>& hosts);
+  // Waits until all work is done and has what was downloaded.
+  void Finish();
+
+  struct Rounded {
+    Tensor tensor;
+    Tensor* to;  // null: it was uploaded
+  };
 
   TestOps& ops_;
   Staging staging_;
-  int inputs_at_ = 0;  // their first place; likewise
+  std::deque<Rounded> rounded_;  // what the device copies in another type
+  int inputs_at_ = 0;            // their first place; likewise
   int variables_at_ = 0;
   int output_at_ = 0;
   int random_key_at_ = 0;

@@ -21,6 +21,7 @@ inline constexpr CublasStatus kCublasSuccess = 0;
 // CONSTANT(name, name in cublasLt.h, value) for each.
 #define LOCKSTEP_CUBLAS_LT_CONSTANTS(CONSTANT)                                    \
   CONSTANT(kFloat32, CUDA_R_32F, 0)                                               \
+  CONSTANT(kBfloat16, CUDA_R_16BF, 14)                                            \
   CONSTANT(kComputeFloat32, CUBLAS_COMPUTE_32F, 68) /* no TF32 */                 \
   CONSTANT(kComputeTf32, CUBLAS_COMPUTE_32F_FAST_TF32, 77)                        \
   CONSTANT(kOperationTranspose, CUBLAS_OP_T, 1)                                   \

@@ -17,6 +17,8 @@ int EpilogueOf(const MatmulShape& shape) {
   return shape.relu ? kEpilogueRelu : kEpilogueDefault;
 }
 
+int TypeOf(DType type) { return type == DType::kBFloat16 ? kBfloat16 : kFloat32; }
+
 // Object that `create` makes, with its destructor.
 template <typename T, typename Destroy, typename CreateFunction>
 absl::Status Make(const CublasLtLibrary* library, const char* call, Destroy destroy,
@@ -67,18 +69,18 @@ absl::Status Matmul::Describe(const MatmulShape& shape) {
   if (shape.transpose_a) LOCKSTEP_RETURN_IF_ERROR(set(kMatmulTransposeA, kOperationTranspose));
   if (shape.transpose_b) LOCKSTEP_RETURN_IF_ERROR(set(kMatmulTransposeB, kOperationTranspose));
   LOCKSTEP_RETURN_IF_ERROR(set(kMatmulEpilogue, EpilogueOf(shape)));
-  const auto make_layout = [&](uint64_t rows, uint64_t columns, bool transpose,
+  const auto make_layout = [&](DType type, uint64_t rows, uint64_t columns, bool transpose,
                                std::shared_ptr<CublasLtMatrixLayout>* layout) {
     if (transpose) std::swap(rows, columns);
     return Make(&cublas, "cublasLtMatrixLayoutCreate", cublas->MatrixLayoutDestroy, layout,
                 [&](CublasLtMatrixLayout** made) {
-                  return cublas->MatrixLayoutCreate(made, kFloat32, rows, columns,
+                  return cublas->MatrixLayoutCreate(made, TypeOf(type), rows, columns,
                                                     static_cast<int64_t>(rows));
                 });
   };
-  LOCKSTEP_RETURN_IF_ERROR(make_layout(shape.m, shape.k, shape.transpose_a, &a_));
-  LOCKSTEP_RETURN_IF_ERROR(make_layout(shape.k, shape.n, shape.transpose_b, &b_));
-  return make_layout(shape.m, shape.n, false, &d_);
+  LOCKSTEP_RETURN_IF_ERROR(make_layout(shape.factors, shape.m, shape.k, shape.transpose_a, &a_));
+  LOCKSTEP_RETURN_IF_ERROR(make_layout(shape.factors, shape.k, shape.n, shape.transpose_b, &b_));
+  return make_layout(shape.result, shape.m, shape.n, false, &d_);
 }
 
 absl::Status Matmul::ChooseAlgorithm(uint32_t alignment) {

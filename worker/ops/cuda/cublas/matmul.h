@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/tensor/dtype.h"
 #include "worker/ops/cuda/cublas/cublas_lt_library.h"
 
 namespace lockstep::worker::cuda {
@@ -26,25 +27,27 @@ class CublasLtHandle {
   std::shared_ptr<CublasLtContext> handle_;
 };
 
-// D = op(A) op(B), D [m, n], op(A) [m, k], op(B) [k, n], all float32, column after column, as
-// cuBLAS has them: a row-major matrix is its transpose there.
+// D = op(A) op(B), D [m, n], op(A) [m, k], op(B) [k, n], column after column, as cuBLAS has them: a
+// row-major matrix is its transpose there. Types are float32 and bfloat16; sums are float32.
 struct MatmulShape {
   uint64_t m = 1;
   uint64_t n = 1;
   uint64_t k = 1;
   bool transpose_a = false;
   bool transpose_b = false;
-  bool bias = false;        // [m], added to each column
-  bool relu = false;        // D = max(0, op(A) op(B) + bias)
-  bool tf32 = false;        // tensor cores may round A and B to 10 bits
-  uint32_t alignment = 16;  // of every operand, bytes
+  bool bias = false;                // float32 [m], added to each column; of a float32 result alone
+  bool relu = false;                // D = max(0, op(A) op(B) + bias)
+  bool tf32 = false;                // tensor cores may round A and B to 10 bits
+  uint32_t alignment = 16;          // of every operand, bytes
+  DType factors = DType::kFloat32;  // of A and B
+  DType result = DType::kFloat32;   // of D
 };
 
 struct MatmulOperands {
-  const float* a = nullptr;
-  const float* b = nullptr;
+  const void* a = nullptr;
+  const void* b = nullptr;
   const float* bias = nullptr;
-  float* d = nullptr;
+  void* d = nullptr;
   void* workspace = nullptr;  // workspace_bytes() of it
 };
 

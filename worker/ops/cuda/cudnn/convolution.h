@@ -28,9 +28,9 @@ class CudnnHandle {
 
 // Memory of the device, aligned to 16 bytes. That of the result is written, the other two are read.
 struct ConvolutionOperands {
-  float* input = nullptr;     // or its gradient
-  float* filter = nullptr;    // [filters, height, width, channels], or its gradient
-  float* output = nullptr;    // or its gradient
+  void* input = nullptr;      // or its gradient
+  void* filter = nullptr;     // [filters, height, width, channels], or its gradient
+  void* output = nullptr;     // or its gradient
   void* workspace = nullptr;  // workspace_bytes() of it
 
   bool operator==(const ConvolutionOperands&) const = default;

@@ -13,7 +13,8 @@ namespace lockstep::worker::cuda {
 
 enum class ConvolutionPass { kForward, kInputGradient, kKernelGradient };
 
-// Images are channels last, kernels [filters, height, width, channels].
+// Images are channels last, kernels [filters, height, width, channels]. In bfloat16 all
+// are of that type; sums are float32.
 struct ConvolutionRequest {
   Conv2DOptions options;
   ConvolutionPass pass = ConvolutionPass::kForward;

@@ -122,15 +122,17 @@ TEST_CASE("gradients of normalised columns equal their references") {
     const int64_t n = rows * channels;
     for (const bool relu : {false, true}) {
       Guarded<float> x = Numbers(n, 2);
-      Guarded<float> y = Numbers(n, 1);
+      Guarded<float> y(n);
+      Launch("lockstep_batch_norm", grid, y.data(), Read(x), Read(of.mean), Read(of.variance),
+             Read(of.gamma), Read(of.beta), kEpsilon, relu, rows, channels);
       Guarded<float> gradient = Numbers(n, 3);
       Guarded<double> parts(2 * channels);
       Guarded<float> of_beta(channels);
       Guarded<float> of_gamma(channels);
       Guarded<float> frozen(n);
-      Launch("lockstep_batch_norm_gradient_parts", grid, parts.data(), Read(x), Read(y),
-             Read(gradient), Read(of.mean), Read(of.variance), kEpsilon, relu, int64_t{1}, rows,
-             channels);
+      Launch("lockstep_batch_norm_gradient_parts", grid, parts.data(), Read(x), Read(gradient),
+             Read(of.mean), Read(of.variance), Read(of.gamma), Read(of.beta), kEpsilon, relu,
+             int64_t{1}, rows, channels);
       for (int64_t c = 0; c < channels; ++c) {
         of_beta[c] = static_cast<float>(parts[c]);
         of_gamma[c] = static_cast<float>(parts[channels + c]);
@@ -152,8 +154,8 @@ TEST_CASE("gradients of normalised columns equal their references") {
         gamma[c] += g * normal(i);
       }
       // Over the gradient, as where nobody wants it.
-      Launch("lockstep_batch_norm_gradient", grid, gradient.data(), Read(x), Read(y),
-             Read(gradient), Read(of.mean), Read(of.variance), Read(of.gamma), Read(of_gamma),
+      Launch("lockstep_batch_norm_gradient", grid, gradient.data(), Read(x), Read(gradient),
+             Read(of.mean), Read(of.variance), Read(of.gamma), Read(of.beta), Read(of_gamma),
              Read(of_beta), kEpsilon, relu, rows, channels);
       int64_t wrong = 0;
       for (int64_t i = 0; i < n; ++i) {
