@@ -30,7 +30,9 @@ void SetIndices(unsigned int blocks, unsigned int block, unsigned int threads,
   threadIdx = {thread, 0, 0};
 }
 
-// Threads one after the other, on two threads of the host.
+#if defined(__SANITIZE_THREAD__)
+
+// Threads one after the other, on two threads of the host: the sanitizer sees what they share.
 void RunWithoutBarriers(const std::function<void()>& call, unsigned int blocks,
                         unsigned int threads) {
   const auto run = [&](unsigned int first) {
@@ -45,8 +47,6 @@ void RunWithoutBarriers(const std::function<void()>& call, unsigned int blocks,
   run(0);
   odd.join();
 }
-
-#if defined(__SANITIZE_THREAD__)
 
 // Each thread of a block is one of the host: the sanitizer sees what no barrier orders.
 void RunWithBarriers(const std::function<void()>& call, unsigned int blocks, unsigned int threads) {
@@ -69,31 +69,55 @@ void RunWithBarriers(const std::function<void()>& call, unsigned int blocks, uns
 
 #else
 
-// Threads of a block take turns on one thread of the host, from barrier to barrier: a barrier costs
-// a switch of stacks and not of threads.
-class Block {
- public:
-  Block(const std::function<void()>& call, unsigned int threads) : call_(call) {
-    for (unsigned int t = 0; t < threads; ++t) {
-      threads_.push_back(std::make_unique<Thread>());
-      threads_.back()->stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
+void RunWithoutBarriers(const std::function<void()>& call, unsigned int blocks,
+                        unsigned int threads) {
+  for (unsigned int block = 0; block < blocks; ++block) {
+    for (const unsigned int first : {1u, 0u}) {
+      for (unsigned int t = first; t < threads; t += 2) {
+        SetIndices(blocks, block, threads, t);
+        call();
+      }
     }
   }
+}
 
-  void Run(unsigned int blocks, unsigned int block) {
-    std::function<void()> wait = [this] {
-      LOCKSTEP_CHECK(swapcontext(&running_->context, &scheduler_) == 0);
-    };
+using Jump = void* [5];  // of __builtin_setjmp
+
+// A function of its own: in one that it returns to GCC drops the second return. AddressSanitizer
+// would take the stack of a thread for that of a function that ends.
+[[noreturn]] __attribute__((noipa, no_sanitize_address)) void JumpTo(Jump* to) {
+  __builtin_longjmp(*to, 1);
+}
+
+// swapcontext would also save and set the signal mask, with two system calls.
+__attribute__((noinline, no_sanitize_address)) void Switch(Jump* from, Jump* to) {
+  if (__builtin_setjmp(*from) == 0) JumpTo(to);
+}
+
+// The first switch to a stack.
+__attribute__((noinline)) void Enter(Jump* from, const ucontext_t& to) {
+  if (__builtin_setjmp(*from) == 0) LOCKSTEP_CHECK(setcontext(&to) == 0);
+}
+
+// Threads of a block take turns on one thread of the host, from barrier to barrier: a barrier costs
+// a switch of stacks and not of threads. Stacks are kept from block to block.
+class Block {
+ public:
+  void Run(const std::function<void()>& call, unsigned int blocks, unsigned int block,
+           unsigned int threads) {
+    call_ = &call;
+    std::function<void()> wait = [this] { Switch(&running_->jump, &scheduler_); };
     wait_at_barrier = &wait;
-    for (const auto& thread : threads_) Prepare(thread.get());
+    while (threads_.size() < threads) threads_.push_back(std::make_unique<Thread>());
+    for (unsigned int t = 0; t < threads; ++t) threads_[t]->has_ended = false;
     bool is_running = true;
     while (is_running) {
       is_running = false;
-      for (unsigned int t = 0; t < threads_.size(); ++t) {
+      for (unsigned int t = 0; t < threads; ++t) {
         running_ = threads_[t].get();
         if (running_->has_ended) continue;
-        SetIndices(blocks, block, static_cast<unsigned int>(threads_.size()), t);
-        LOCKSTEP_CHECK(swapcontext(&scheduler_, &running_->context) == 0);
+        SetIndices(blocks, block, threads, t);
+        Resume(running_);
         is_running = is_running || !running_->has_ended;
       }
     }
@@ -104,39 +128,46 @@ class Block {
   static constexpr size_t kStackBytes = 64 * 1024;
 
   struct Thread {
-    ucontext_t context = {};
-    std::unique_ptr<char[]> stack;
+    Jump jump = {};
+    std::unique_ptr<char[]> stack;  // null: has not started
     bool has_ended = false;
   };
 
-  void Prepare(Thread* thread) {
-    thread->has_ended = false;
-    LOCKSTEP_CHECK(getcontext(&thread->context) == 0);
-    thread->context.uc_stack.ss_sp = thread->stack.get();
-    thread->context.uc_stack.ss_size = kStackBytes;
-    thread->context.uc_link = &scheduler_;
+  void Resume(Thread* thread) {
+    if (thread->stack != nullptr) return Switch(&scheduler_, &thread->jump);
+    thread->stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
+    ucontext_t context;
+    LOCKSTEP_CHECK(getcontext(&context) == 0);
+    context.uc_stack.ss_sp = thread->stack.get();
+    context.uc_stack.ss_size = kStackBytes;
+    context.uc_link = nullptr;
     starting_ = this;
-    makecontext(&thread->context, &Block::Start, 0);
+    makecontext(&context, &Block::Start, 0);
+    Enter(&scheduler_, context);
   }
+  // Never returns: the thread waits for the next block.
   static void Start() {
     Block* const block = starting_;
-    block->call_();
-    block->running_->has_ended = true;
+    while (true) {
+      (*block->call_)();
+      block->running_->has_ended = true;
+      Switch(&block->running_->jump, &block->scheduler_);
+    }
   }
 
   static thread_local Block* starting_;
 
-  const std::function<void()>& call_;
+  const std::function<void()>* call_ = nullptr;
   std::vector<std::unique_ptr<Thread> > threads_;
   Thread* running_ = nullptr;
-  ucontext_t scheduler_ = {};
+  Jump scheduler_ = {};
 };
 
 thread_local Block* Block::starting_ = nullptr;
 
 void RunWithBarriers(const std::function<void()>& call, unsigned int blocks, unsigned int threads) {
-  Block emulated(call, threads);
-  for (unsigned int block = 0; block < blocks; ++block) emulated.Run(blocks, block);
+  static thread_local Block emulated;
+  for (unsigned int block = 0; block < blocks; ++block) emulated.Run(call, blocks, block, threads);
 }
 
 #endif

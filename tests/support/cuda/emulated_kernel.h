@@ -13,9 +13,9 @@ namespace lockstep::test {
 struct EmulatedKernel {
   // The call of one thread, with the arguments that these addresses name.
   std::function<std::function<void()>(void** arguments)> bind;
-  // Without: the threads of a block are calls one after the other, on two threads of the host.
-  // With: they take turns from barrier to barrier. Under ThreadSanitizer each is a thread of the
-  // host, so that it sees what no barrier orders.
+  // Without: the threads of a block are calls one after the other. With: they take turns from
+  // barrier to barrier. Under ThreadSanitizer they are spread over two threads of the host, and
+  // with barriers each is one, so that it sees what no barrier orders.
   bool has_barriers = false;
 };
 
