@@ -33,6 +33,20 @@ def cc_binary(name, srcs = [], copts = [], deps = [], **kwargs):
         **kwargs
     )
 
+def cc_test_cases(name, srcs, copts = [], deps = [], **kwargs):
+    """The test cases of `srcs`, for the tests that have `name` among their deps: compiled once for all of them."""
+    header, header_deps = _precompiled("test_headers", srcs, copts)
+    _cc_library(
+        name = name,
+        testonly = True,
+        srcs = unity_tests(name, srcs),
+        copts = _COPTS + copts + header,
+        linkstatic = True,
+        deps = deps + header_deps + ["@system//:absl", "@system//:catch2"],
+        alwayslink = True,
+        **kwargs
+    )
+
 def cc_test(name, srcs = [], copts = [], deps = [], size = "small", **kwargs):
     header, header_deps = _precompiled("test_headers", srcs, copts)
     _cc_test(
