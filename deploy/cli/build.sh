@@ -41,10 +41,10 @@ bazel_output() {
 
 # run_bazel LABEL LOG COMMAND ARGS...
 run_bazel() {
-  local label=$1 log=$2
-  shift 2
-  run_job "$label" "$log" bazel_progress bazel_command "$@" --jobs="$(nproc)" --curses=no --color=no \
-    --show_progress_rate_limit=0.5 --nosandbox_debug
+  local label=$1 log=$2 command=$3
+  shift 3
+  run_job "$label" "$log" bazel_progress bazel_command "$command" --jobs="$(nproc)" --curses=no --color=no \
+    --show_progress_rate_limit=0.5 --nosandbox_debug "$@"
 }
 
 # Where below bazel-bin or bazel-testlogs what belongs to LABEL is.

@@ -79,6 +79,9 @@ run_tests() {
   [ -n "$has_target" ] || set -- "$@" //...
   make_python
   has_gpu || filter=-gpu
+  # Tests of processes mostly wait: half as many tests and compilers again as there are cores run at a
+  # time. Tests that measure pauses take the place of two (the tag cpu:2). Jobs wait for such a place.
+  set -- --jobs=$(($(nproc) * 10)) --local_cpu_resources=$((($(nproc) * 3 + 1) / 2)) "$@"
   set -- --test_tag_filters="$filter" ${python:+"--test_env=LOCKSTEP_PYTHON=$python"} "$@"
   run_bazel "testing" "$cache/test.log" test --config=unity --keep_going --test_summary=short "$@" || status=$?
   if [ -z "$has_target" ] && [ -n "$filter" ]; then left_out=$(count_left_out); fi
