@@ -43,12 +43,13 @@ class BatchNormOp : public Op {
     const T* const x = args.inputs[0].as<T>().data();
     const bool of_batch = args.mode == Mode::kTraining && !options_.frozen;
     if (of_batch) {
-      kernels_.moment_parts.Launch(stream, num_parts_ * channels_, parts(), x, num_parts_, rows_,
-                                   channels_);
+      kernels_.moment_parts.Launch(stream, num_parts_ * NumColumnGroups(channels_), parts(), x,
+                                   num_parts_, rows_, channels_);
       kernels_.moments.LaunchBlocks(stream, channels_, own(kMean), own(kVariance), parts(),
                                     num_parts_, rows_, channels_);
     }
-    kernels_.normalise.Launch(stream, rows_ * channels_, args.output.as<T>().data(), x,
+    kernels_.normalise.Launch(stream, rows_ * NumColumnGroups(channels_),
+                              args.output.as<T>().data(), x,
                               of_batch ? own(kMean) : Data(args.variables[kMovingMean]),
                               of_batch ? own(kVariance) : Data(args.variables[kMovingVariance]),
                               Data(args.variables[kGamma]), Data(args.variables[kBeta]),
@@ -61,7 +62,7 @@ class BatchNormOp : public Op {
     const T* const gradient = args.output_gradient.as<T>().data();
     if (options_.frozen) {
       kernels_.frozen_gradient.Launch(
-          stream, rows_ * channels_, args.input_gradients[0].as<T>().data(),
+          stream, rows_ * NumColumnGroups(channels_), args.input_gradients[0].as<T>().data(),
           args.output.as<T>().data(), gradient, Data(args.variables[kMovingVariance]),
           Data(args.variables[kGamma]), options_.epsilon, options_.relu, rows_, channels_);
       return absl::OkStatus();
@@ -77,16 +78,17 @@ class BatchNormOp : public Op {
     const T* const x = args.inputs[0].as<T>().data();
     const float* const of_gamma = Data(args.variables[kGamma]);
     const float* const of_beta = Data(args.variables[kBeta]);
-    kernels_.gradient_parts.Launch(stream, num_parts_ * channels_, parts(), x, gradient, own(kMean),
-                                   own(kVariance), of_gamma, of_beta, options_.epsilon,
-                                   options_.relu, num_parts_, rows_, channels_);
+    kernels_.gradient_parts.Launch(stream, num_parts_ * NumColumnGroups(channels_), parts(), x,
+                                   gradient, own(kMean), own(kVariance), of_gamma, of_beta,
+                                   options_.epsilon, options_.relu, num_parts_, rows_, channels_);
     kernels_.sum_parts.LaunchBlocks(stream, channels_, beta, parts(), num_parts_, channels_);
     kernels_.sum_parts.LaunchBlocks(stream, channels_, gamma, parts() + num_parts_ * channels_,
                                     num_parts_, channels_);
     if (!options_.input_gradient) return absl::OkStatus();
-    kernels_.gradient.Launch(stream, rows_ * channels_, args.input_gradients[0].as<T>().data(), x,
-                             gradient, own(kMean), own(kVariance), of_gamma, of_beta, gamma, beta,
-                             options_.epsilon, options_.relu, rows_, channels_);
+    kernels_.gradient.Launch(stream, rows_ * NumColumnGroups(channels_),
+                             args.input_gradients[0].as<T>().data(), x, gradient, own(kMean),
+                             own(kVariance), of_gamma, of_beta, gamma, beta, options_.epsilon,
+                             options_.relu, rows_, channels_);
     return absl::OkStatus();
   }
 

@@ -7,12 +7,11 @@
 using lockstep::BFloat16;
 using lockstep::worker::Relu;
 using lockstep::worker::ReluGradient;
-using lockstep::worker::cuda::BlockSumOfParts;
+using lockstep::worker::cuda::BlockSumOf;
 using lockstep::worker::cuda::ColumnRows;
 using lockstep::worker::cuda::ForEachColumn;
 using lockstep::worker::cuda::MapElements;
 using lockstep::worker::cuda::SumColumnParts;
-using lockstep::worker::cuda::Wide;
 
 namespace {
 
@@ -44,24 +43,35 @@ LOCKSTEP_DEVICE Channel ChannelOf(int64_t c, const float* mean, const float* var
 template <typename T>
 LOCKSTEP_DEVICE void SumMoments(double* parts, const T* x, int64_t num_parts, int64_t rows,
                                 int64_t channels) {
-  SumColumnParts<2>(parts, num_parts, rows, channels, [=](int64_t i, int64_t, double* sums) {
-    const double value = static_cast<double>(Wide(x[i]));
-    sums[0] += value;
-    sums[1] += value * value;
-  });
+  SumColumnParts<2>(
+      parts, num_parts, rows, channels, [](int64_t) { return 0; },
+      [](int, double* sums, float of_x) {
+        const double value = static_cast<double>(of_x);
+        sums[0] += value;
+        sums[1] += value * value;
+      },
+      x);
 }
 
 template <typename T>
 LOCKSTEP_DEVICE void Normalise(T* y, const T* x, const float* mean, const float* variance,
                                const float* gamma, const float* beta, float epsilon, bool relu,
                                int64_t rows, int64_t channels) {
-  ForEachColumn(rows, channels, [=](int64_t c, const ColumnRows& own) {
-    const Channel channel = ChannelOf(c, mean, variance, gamma, beta, epsilon);
-    own.MapTo(y, [=](int64_t i) {
-      const float value = channel.Normalised(Wide(x[i]));
-      return relu ? Relu(value) : value;
-    });
-  });
+  const auto normalise = [=]<int kCount>(const ColumnRows<kCount>& own) {
+    Channel channel[kCount];
+    LOCKSTEP_UNROLL
+    for (int lane = 0; lane < kCount; ++lane) {
+      channel[lane] = ChannelOf(own.column + lane, mean, variance, gamma, beta, epsilon);
+    }
+    own.MapTo(
+        y,
+        [&](int lane, float of_x) {
+          const float value = channel[lane].Normalised(of_x);
+          return relu ? Relu(value) : value;
+        },
+        x);
+  };
+  ForEachColumn(rows, channels, normalise, y, x);
 }
 
 template <typename T>
@@ -69,13 +79,15 @@ LOCKSTEP_DEVICE void SumGradients(double* parts, const T* x, const T* gradient, 
                                   const float* variance, const float* gamma, const float* beta,
                                   float epsilon, bool relu, int64_t num_parts, int64_t rows,
                                   int64_t channels) {
-  SumColumnParts<2>(parts, num_parts, rows, channels, [=](int64_t i, int64_t c, double* sums) {
-    const Channel channel = ChannelOf(c, mean, variance, gamma, beta, epsilon);
-    const float value = Wide(x[i]);
-    const float before_relu = BeforeRelu(channel.Normalised(value), Wide(gradient[i]), relu);
-    sums[0] += static_cast<double>(before_relu);
-    sums[1] += static_cast<double>(before_relu * ((value - channel.center) * channel.inverse));
-  });
+  SumColumnParts<2>(
+      parts, num_parts, rows, channels,
+      [=](int64_t c) { return ChannelOf(c, mean, variance, gamma, beta, epsilon); },
+      [=](const Channel& channel, double* sums, float of_x, float of_y) {
+        const float before_relu = BeforeRelu(channel.Normalised(of_x), of_y, relu);
+        sums[0] += static_cast<double>(before_relu);
+        sums[1] += static_cast<double>(before_relu * ((of_x - channel.center) * channel.inverse));
+      },
+      x, gradient);
 }
 
 template <typename T>
@@ -84,29 +96,49 @@ LOCKSTEP_DEVICE void Gradient(T* to, const T* x, const T* gradient, const float*
                               const float* gamma_gradient, const float* beta_gradient,
                               float epsilon, bool relu, int64_t rows, int64_t channels) {
   const float n = static_cast<float>(rows);
-  ForEachColumn(rows, channels, [=](int64_t c, const ColumnRows& own) {
-    const Channel channel = ChannelOf(c, mean, variance, gamma, beta, epsilon);
-    const float of_beta = beta_gradient[c];
-    const float of_gamma = gamma_gradient[c];
-    own.MapTo(to, [=](int64_t i) {
-      const float value = Wide(x[i]);
-      const float normal = (value - channel.center) * channel.inverse;
-      const float of_moments = (of_beta + normal * of_gamma) / n;
-      const float before_relu = BeforeRelu(channel.Normalised(value), Wide(gradient[i]), relu);
-      return channel.factor * (before_relu - of_moments);
-    });
-  });
+  const auto differentiate = [=]<int kCount>(const ColumnRows<kCount>& own) {
+    Channel channel[kCount];
+    float of_beta[kCount];  // means over the rows
+    float of_gamma[kCount];
+    LOCKSTEP_UNROLL
+    for (int lane = 0; lane < kCount; ++lane) {
+      const int64_t c = own.column + lane;
+      channel[lane] = ChannelOf(c, mean, variance, gamma, beta, epsilon);
+      of_beta[lane] = beta_gradient[c] / n;
+      of_gamma[lane] = gamma_gradient[c] / n;
+    }
+    own.MapTo(
+        to,
+        [&](int lane, float of_x, float of_y) {
+          const Channel& of = channel[lane];
+          const float normal = (of_x - of.center) * of.inverse;
+          const float of_moments = of_beta[lane] + normal * of_gamma[lane];
+          return of.factor * (BeforeRelu(of.Normalised(of_x), of_y, relu) - of_moments);
+        },
+        x, gradient);
+  };
+  ForEachColumn(rows, channels, differentiate, to, x, gradient);
 }
 
 template <typename T>
 LOCKSTEP_DEVICE void FrozenGradient(T* to, const T* y, const T* gradient, const float* variance,
                                     const float* gamma, float epsilon, bool relu, int64_t rows,
                                     int64_t channels) {
-  ForEachColumn(rows, channels, [=](int64_t c, const ColumnRows& own) {
-    const float factor = gamma[c] * InverseDeviation(variance[c], epsilon);
-    own.MapTo(to,
-              [=](int64_t i) { return BeforeRelu(Wide(y[i]), Wide(gradient[i]), relu) * factor; });
-  });
+  const auto differentiate = [=]<int kCount>(const ColumnRows<kCount>& own) {
+    float factor[kCount];
+    LOCKSTEP_UNROLL
+    for (int lane = 0; lane < kCount; ++lane) {
+      const int64_t c = own.column + lane;
+      factor[lane] = gamma[c] * InverseDeviation(variance[c], epsilon);
+    }
+    own.MapTo(
+        to,
+        [&](int lane, float value, float of_y) {
+          return BeforeRelu(value, of_y, relu) * factor[lane];
+        },
+        y, gradient);
+  };
+  ForEachColumn(rows, channels, differentiate, to, y, gradient);
 }
 
 }  // namespace
@@ -124,9 +156,8 @@ LOCKSTEP_KERNEL void lockstep_moments(float* mean, float* variance, const double
                                       int64_t num_parts, int64_t rows, int64_t channels) {
   const double n = static_cast<double>(rows);
   for (int64_t c = blockIdx.x; c < channels; c += gridDim.x) {
-    const double of_x = BlockSumOfParts(parts, num_parts, channels, c) / n;
-    const double of_squares =
-        BlockSumOfParts(parts + num_parts * channels, num_parts, channels, c) / n;
+    const double of_x = BlockSumOf(parts + c * num_parts, num_parts) / n;
+    const double of_squares = BlockSumOf(parts + (channels + c) * num_parts, num_parts) / n;
     if (threadIdx.x != 0) continue;
     // A square of 24 bits is exact in double, so the difference of large numbers is no loss here.
     const double difference = of_squares - of_x * of_x;

@@ -5,8 +5,8 @@
 #include "common/tensor/bfloat16.h"
 #include "worker/ops/cuda/kernel.cuh"
 
-// The sums of x and of its squares. parts: [2, num_parts, channels]; one thread for each of a
-// sum's.
+// The sums of x and of its squares. parts: [2, channels, num_parts]; one thread for each part of
+// kColumnLanes channels, or of one where their number is no multiple.
 LOCKSTEP_KERNEL void lockstep_moment_parts(double* parts, const float* x, int64_t num_parts,
                                            int64_t rows, int64_t channels);
 LOCKSTEP_KERNEL void lockstep_moment_parts_bf16(double* parts, const lockstep::BFloat16* x,
@@ -15,7 +15,7 @@ LOCKSTEP_KERNEL void lockstep_moment_parts_bf16(double* parts, const lockstep::B
 LOCKSTEP_KERNEL void lockstep_moments(float* mean, float* variance, const double* parts,
                                       int64_t num_parts, int64_t rows, int64_t channels);
 
-// As many threads as there are elements, here and below.
+// As many threads as there are elements, by kColumnLanes as above; here and below.
 LOCKSTEP_KERNEL void lockstep_batch_norm(float* y, const float* x, const float* mean,
                                          const float* variance, const float* gamma,
                                          const float* beta, float epsilon, bool relu, int64_t rows,

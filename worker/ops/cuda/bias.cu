@@ -6,19 +6,26 @@ using lockstep::BFloat16;
 using lockstep::worker::Relu;
 using lockstep::worker::cuda::ColumnRows;
 using lockstep::worker::cuda::ForEachColumn;
-using lockstep::worker::cuda::Wide;
 
 namespace {
 
 template <typename T>
 LOCKSTEP_DEVICE void AddBias(T* y, const float* bias, bool relu, int64_t rows, int64_t columns) {
-  ForEachColumn(rows, columns, [=](int64_t column, const ColumnRows& own) {
-    const float of_column = bias == nullptr ? 0.0f : bias[column];
-    own.MapTo(y, [=](int64_t i) {
-      const float sum = bias == nullptr ? Wide(y[i]) : Wide(y[i]) + of_column;
-      return relu ? Relu(sum) : sum;
-    });
-  });
+  const auto add = [=]<int kCount>(const ColumnRows<kCount>& own) {
+    float of_column[kCount];
+    LOCKSTEP_UNROLL
+    for (int lane = 0; lane < kCount; ++lane) {
+      of_column[lane] = bias == nullptr ? 0.0f : bias[own.column + lane];
+    }
+    own.MapTo(
+        y,
+        [&](int lane, float value) {
+          const float sum = bias == nullptr ? value : value + of_column[lane];
+          return relu ? Relu(sum) : sum;
+        },
+        y);
+  };
+  ForEachColumn(rows, columns, add, y);
 }
 
 }  // namespace

@@ -2,18 +2,17 @@
 #include "worker/ops/cuda/column_sums.cuh"
 
 using lockstep::BFloat16;
-using lockstep::worker::cuda::BlockSumOfParts;
+using lockstep::worker::cuda::BlockSumOf;
 using lockstep::worker::cuda::SumColumnParts;
-using lockstep::worker::cuda::Wide;
 
 namespace {
 
 template <typename T>
 LOCKSTEP_DEVICE void SumParts(double* parts, const T* matrix, int64_t num_parts, int64_t rows,
                               int64_t columns) {
-  SumColumnParts<1>(parts, num_parts, rows, columns, [=](int64_t i, int64_t, double* sum) {
-    *sum += static_cast<double>(Wide(matrix[i]));
-  });
+  SumColumnParts<1>(
+      parts, num_parts, rows, columns, [](int64_t) { return 0; },
+      [](int, double* sum, float value) { *sum += static_cast<double>(value); }, matrix);
 }
 
 }  // namespace
@@ -30,7 +29,7 @@ LOCKSTEP_KERNEL void lockstep_column_parts_bf16(double* parts, const BFloat16* m
 LOCKSTEP_KERNEL void lockstep_sum_column_parts(float* sums, const double* parts, int64_t num_parts,
                                                int64_t columns) {
   for (int64_t column = blockIdx.x; column < columns; column += gridDim.x) {
-    const double sum = BlockSumOfParts(parts, num_parts, columns, column);
+    const double sum = BlockSumOf(parts + column * num_parts, num_parts);
     if (threadIdx.x == 0) sums[column] = static_cast<float>(sum);
   }
 }

@@ -10,12 +10,17 @@
 
 namespace lockstep::worker::cuda {
 
-// The number of parts into which the rows are divided. One thread sums one part of one column. So
+// The columns of a thread are a group.
+inline int64_t NumColumnGroups(int64_t columns) {
+  return columns % kColumnLanes == 0 ? columns / kColumnLanes : columns;
+}
+
+// The number of parts into which the rows are divided. One thread sums one part of one group. So
 // many that a GPU's threads all have work, but each part has some rows.
 inline int64_t NumColumnParts(int64_t rows, int64_t columns) {
-  constexpr int64_t kThreads = 1 << 18;
+  constexpr int64_t kThreads = 1 << 17;
   constexpr int64_t kRows = 32;
-  return std::max<int64_t>(1, std::min(rows / kRows, kThreads / columns));
+  return std::max<int64_t>(1, std::min(rows / kRows, kThreads / NumColumnGroups(columns)));
 }
 
 // T: of the matrix.
@@ -38,7 +43,8 @@ class ColumnSumsOf {
   void Launch(Stream* stream, float* sums, const T* matrix) const {
     auto* const parts = static_cast<double*>(context_->workspace());
     const int64_t num_parts = NumColumnParts(rows_, columns_);
-    parts_->Launch(stream, num_parts * columns_, parts, matrix, num_parts, rows_, columns_);
+    parts_->Launch(stream, num_parts * NumColumnGroups(columns_), parts, matrix, num_parts, rows_,
+                   columns_);
     sum_->LaunchBlocks(stream, columns_, sums, parts, num_parts, columns_);
   }
 

@@ -15,25 +15,6 @@ LOCKSTEP_DEVICE inline void ForEachElement(int64_t n, const Body& body) {
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += threads) body(i);
 }
 
-// to[at(k)] = value(at(k)) for k from 0 to count - 1. value(i) may read element i of `to` itself,
-// and no other. A thread reads several elements before it writes the first: memory answers late,
-// and the compiler does not know that what is written is not read again.
-template <typename T, typename At, typename Value>
-LOCKSTEP_DEVICE inline void Map(int64_t count, const At& at, T* to, const Value& value) {
-  constexpr int kAtATime = kLanesOf<T>;
-  int64_t k = 0;
-  LOCKSTEP_NO_UNROLL
-  for (; k + kAtATime <= count; k += kAtATime) {
-    T values[kAtATime];
-    LOCKSTEP_UNROLL
-    for (int j = 0; j < kAtATime; ++j) values[j] = static_cast<T>(value(at(k + j)));
-    LOCKSTEP_UNROLL
-    for (int j = 0; j < kAtATime; ++j) to[at(k + j)] = values[j];
-  }
-  LOCKSTEP_NO_UNROLL
-  for (; k < count; ++k) to[at(k)] = static_cast<T>(value(at(k)));
-}
-
 // value() of each lane.
 template <typename T, int kCount, typename Value, typename... From>
 LOCKSTEP_DEVICE inline Lanes<T, kCount> ValuesOf(const Value& value,

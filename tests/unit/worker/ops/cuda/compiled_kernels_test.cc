@@ -18,7 +18,7 @@ namespace {
 
 // 65,536 registers of a multiprocessor hold half of its threads that take so many: those of which
 // each has several loads under way.
-constexpr int kMostRegisters = 64;
+constexpr int kMostRegisters = 96;
 
 struct Compiled {
   int registers = -1;

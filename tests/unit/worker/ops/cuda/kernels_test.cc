@@ -9,6 +9,7 @@
 
 #include "common/base/philox.h"
 #include "common/base/philox_key.h"
+#include "common/tensor/bfloat16.h"
 #include "tests/unit/worker/ops/cuda/kernel_check.h"
 #include "worker/ops/cuda/block_threads.cuh"
 
@@ -206,6 +207,30 @@ TEST_CASE("columns are summed in double, part by part") {
       }
       CHECK(wrong == 0);
       CHECK((sums.IsIntact() && of_parts.IsIntact()));
+    });
+  }
+}
+
+TEST_CASE("casts round to nearest and back to the same numbers, wherever they are in memory") {
+  for (const size_t offset : {0, 1}) {  // of 16 bytes, and not
+    ForEachSize([offset](const Grid& grid, int64_t n) {
+      const auto size = static_cast<size_t>(n);
+      Guarded<float> from = Numbers(n + 1, 5);
+      std::vector<BFloat16> narrow(size + 2, BFloat16(77.0f));
+      Guarded<float> wide(n);
+      Launch("lockstep_to_bf16", grid, narrow.data() + offset,
+             static_cast<const float*>(from.data()) + offset, n);
+      Launch("lockstep_from_bf16", grid, wide.data(),
+             static_cast<const BFloat16*>(narrow.data()) + offset, n);
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const float value = from[i + static_cast<int64_t>(offset)];
+        wrong += wide[i] != static_cast<float>(BFloat16(value));
+        wrong += !(std::abs(wide[i] - value) <= std::abs(value) / 256);
+      }
+      CHECK(wrong == 0);
+      CHECK(static_cast<float>(narrow[size + offset]) == 77.0f);
+      CHECK((wide.IsIntact() && from.IsIntact()));
     });
   }
 }
