@@ -33,8 +33,8 @@ class Backend {
   // open.
   std::shared_ptr<Device> MakeDevice(int threads) const;
   // For the towers of a job: a device of the CPU, or the first GPUs, at most `most` >= 1. Each GPU
-  // but the first is closed with its last pointer. All are watched: where the process waits for one
-  // that has failed, it ends. Errors: a GPU cannot be opened any more.
+  // but the first is closed with its last pointer. All are watched: the process ends if it waits
+  // for a GPU that has failed. An error means that a GPU can no longer be opened.
   absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(int threads, size_t most) const;
   size_t num_devices() const { return 1 + others_.size(); }
   // The CPU computes in float32, whatever the precision.

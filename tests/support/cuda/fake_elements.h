@@ -16,7 +16,7 @@ struct FakeElements {
     return is_bfloat16 ? double{static_cast<float>(static_cast<const BFloat16*>(data)[i])}
                        : double{static_cast<const float*>(data)[i]};
   }
-  // Rounds twice to bfloat16, as the libraries do, whose sums are float32.
+  // To bfloat16 by way of float32, as the libraries do, whose sums are float32.
   void Set(int64_t i, double value) const {
     const auto single = static_cast<float>(value);
     if (is_bfloat16) {

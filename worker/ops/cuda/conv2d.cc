@@ -1,6 +1,6 @@
 // By cuDNN, which takes kernels [filters, height, width, channels]: they are transposed on their
-// way in and out, and rounded both times where images are bfloat16:
-// cuDNN has no engine whose gradient of the kernel is float32 there.
+// way in and out. Where images are bfloat16 both ways round: cuDNN has no engine whose gradient of
+// the kernel is float32 there.
 #include "worker/ops/conv2d.h"
 
 #include <optional>

@@ -25,7 +25,7 @@ absl::StatusOr<Matmul> CudaContext::MakeMatmul(MatmulShape shape) {
     LOCKSTEP_ASSIGN_OR_RETURN(const CublasLtLibrary* const library, SharedCublasLt());
     LOCKSTEP_ASSIGN_OR_RETURN(cublas_, CublasLtHandle::Create(library));
   }
-  shape.tf32 = shape.factors == DType::kFloat32 && precision_ != Precision::kFloat32;
+  shape.tf32 = PrecisionFor(shape.factors) == Precision::kTf32;
   LOCKSTEP_ASSIGN_OR_RETURN(Matmul matmul, Matmul::Create(*cublas_, shape));
   LOCKSTEP_RETURN_IF_ERROR(ReserveWorkspace(matmul.workspace_bytes()));
   return matmul;
@@ -38,14 +38,16 @@ absl::StatusOr<Convolution> CudaContext::MakeConvolution(const Conv2DOptions& op
     LOCKSTEP_ASSIGN_OR_RETURN(const CudnnLibrary* const library, SharedCudnn());
     LOCKSTEP_ASSIGN_OR_RETURN(cudnn_, CudnnHandle::Create(library));
   }
-  const Precision precision = options.type == DType::kBFloat16    ? Precision::kBfloat16
-                              : precision_ == Precision::kFloat32 ? Precision::kFloat32
-                                                                  : Precision::kTf32;
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      Convolution convolution,
-      Convolution::Create(*cudnn_, {options, pass, precision, kMostConvolutionWorkspace}));
+  LOCKSTEP_ASSIGN_OR_RETURN(Convolution convolution,
+                            Convolution::Create(*cudnn_, {options, pass, PrecisionFor(options.type),
+                                                          kMostConvolutionWorkspace}));
   LOCKSTEP_RETURN_IF_ERROR(ReserveWorkspace(static_cast<size_t>(convolution.workspace_bytes())));
   return convolution;
+}
+
+Precision CudaContext::PrecisionFor(DType factors) const {
+  if (factors == DType::kBFloat16) return Precision::kBfloat16;
+  return precision_ == Precision::kFloat32 ? Precision::kFloat32 : Precision::kTf32;
 }
 
 absl::Status CudaContext::ReserveWorkspace(size_t bytes) {

@@ -51,6 +51,9 @@ class CudaContext : public OpContext {
       : device_(device), precision_(precision), module_(std::move(module)) {}
   static OpTable::MadeOr<OpContext> Create(Device* device, Precision precision);
 
+  // Of products whose factors are of this type: in bfloat16 those of float32 are in TF32.
+  Precision PrecisionFor(DType factors) const;
+
   CudaDevice* const device_;
   const Precision precision_;
   const std::unique_ptr<CudaModule> module_;

@@ -15,7 +15,7 @@ Schedule InBfloat16(const ModelGraph& graph) {
   return WithActivations(graph, MakeSchedule(graph), DType::kBFloat16);
 }
 
-// "cast", or the name of the layer, with the type of what each puts out.
+// "conv1: bfloat16" for a layer, "cast input: bfloat16" for a cast, with the type of the output.
 std::vector<std::string> TextsOf(const ModelGraph& graph, const Schedule& schedule) {
   std::vector<std::string> texts;
   for (const ScheduledOp& op : schedule.ops) {
