@@ -1,12 +1,11 @@
 #include "tests/support/allocation_counter.h"
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <new>
-
-// glibc's own, which the definitions here hide.
-extern "C" void* __libc_memalign(size_t alignment, size_t size);
 
 namespace lockstep::test {
 namespace {
@@ -28,7 +27,7 @@ void* New(size_t size) {
 
 void* Aligned(size_t alignment, size_t size) {
   Count(size);
-  return __libc_memalign(alignment, size);
+  return memalign(alignment, size);  // all others are defined here
 }
 
 }  // namespace
@@ -45,6 +44,9 @@ void* operator new(size_t size, const std::nothrow_t&) noexcept {
   return lockstep::test::New(size);
 }
 void* operator new(size_t size, std::align_val_t alignment) {
+  return lockstep::test::Aligned(static_cast<size_t>(alignment), size);
+}
+void* operator new(size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   return lockstep::test::Aligned(static_cast<size_t>(alignment), size);
 }
 void operator delete(void* memory) noexcept { std::free(memory); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "worker/device/cuda/cuda_device.h"
@@ -11,7 +12,7 @@ namespace lockstep::worker::cuda {
 // Of a module, which outlives it.
 struct CudaKernel {
   CUfunction function = nullptr;
-  const char* name = nullptr;  // a literal
+  std::string name;
 };
 
 // Immutable, thread-safe.
