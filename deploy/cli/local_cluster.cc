@@ -93,6 +93,9 @@ std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
       worker.command.arguments.push_back("--device=" +
                                          plan.worker_devices[static_cast<size_t>(i) % devices]);
     }
+    if (!plan.gpu_memory_limit.empty()) {
+      worker.command.arguments.push_back("--gpu_memory_limit=" + plan.gpu_memory_limit);
+    }
     AddForWorker("--sleep=", plan.worker_sleeps, i, &worker.command);
     AddForWorker("--stall=", plan.worker_stalls, i, &worker.command);
     if (!plan.timeline_dir.empty()) {

@@ -24,6 +24,7 @@ struct LocalPlan {
   std::vector<std::string> worker_sleeps;   // --sleep of worker 0, 1, ...; empty: none
   std::vector<std::string> worker_stalls;   // --stall of them
   std::vector<std::string> worker_devices;  // --device of the workers, in turn; empty: theirs
+  std::string gpu_memory_limit;             // of each worker; empty: theirs
   std::string timeline_dir;  // worker k's --timeline is worker-k.csv in it; empty: none
 };
 

@@ -156,6 +156,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
       .worker_sleeps = options.worker_sleeps,
       .worker_stalls = options.worker_stalls,
       .worker_devices = options.worker_devices,
+      .gpu_memory_limit = options.gpu_memory_limit,
       .timeline_dir = options.timeline_dir.empty() ? "" : Absolute(options.timeline_dir),
   };
   if (!plan.timeline_dir.empty()) LOCKSTEP_RETURN_IF_ERROR(MakeFolders(plan.timeline_dir));

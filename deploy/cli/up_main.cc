@@ -34,6 +34,9 @@ ABSL_FLAG(std::vector<std::string>, worker_stalls, {},
           "for trials of stragglers: --stall of worker 0, 1, ..., such as 0,0,50ms");
 ABSL_FLAG(std::vector<std::string>, worker_devices, {},
           "--device of the workers, in turn, one GPU each, such as cuda:0,cuda:1 (docs/gpu.md)");
+ABSL_FLAG(std::string, gpu_memory_limit, "",
+          "of each worker: GiB of each GPU that it may take, for several workers on one GPU; "
+          "default: all that the GPU has");
 ABSL_FLAG(bool, standby, false,
           "start a second chief, which takes the place of the first one when that dies");
 ABSL_FLAG(std::string, timeline_dir, "",
@@ -91,6 +94,7 @@ absl::StatusOr<int> Up(Console* console) {
   options.worker_sleeps = absl::GetFlag(FLAGS_worker_sleeps);
   options.worker_stalls = absl::GetFlag(FLAGS_worker_stalls);
   options.worker_devices = absl::GetFlag(FLAGS_worker_devices);
+  options.gpu_memory_limit = absl::GetFlag(FLAGS_gpu_memory_limit);
   options.timeline_dir = absl::GetFlag(FLAGS_timeline_dir);
   options.tls = absl::GetFlag(FLAGS_tls);
   LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));
