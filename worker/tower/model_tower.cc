@@ -18,12 +18,15 @@ namespace lockstep::worker {
 namespace {
 
 // What a device has no memory for, in words for the user.
-std::string Activations(const ModelGraph& graph, int64_t batch) {
-  const auto elements = [](const ModelNode& node) { return node.output.num_elements(); };
-  const ModelNode& largest = *std::ranges::max_element(graph.nodes(), {}, elements);
+std::string Activations(const ModelGraph& graph, const Schedule& schedule, int64_t batch) {
+  const auto bytes = [&](const ScheduledOp& op) {
+    const Shape& shape = graph.nodes()[schedule.shape_nodes[op.output]].output;
+    return static_cast<size_t>(batch * shape.num_elements()) * SizeOf(schedule.types[op.output]);
+  };
+  const ScheduledOp& largest = *std::ranges::max_element(schedule.ops, {}, bytes);
   return absl::StrCat("activations of ", CountText(static_cast<uint64_t>(batch), "example"),
-                      ", the largest of layer \"", largest.name, "\" with ",
-                      static_cast<size_t>(batch * elements(largest)) * sizeof(float), " bytes");
+                      ", the largest of layer \"", graph.nodes()[largest.node].name, "\" with ",
+                      bytes(largest), " bytes");
 }
 
 std::string ValuesAndGradients(const ModelGraph& graph, std::span<const size_t> bytes) {
@@ -116,7 +119,7 @@ absl::Status ModelTower::MakePasses() {
   absl::StatusOr<DeviceBuffer> memory = device_->Allocate(bytes);
   if (!memory.ok()) {
     return Annotate(memory.status(),
-                    Activations(graph_, *std::ranges::max_element(options_.batches)));
+                    Activations(graph_, schedule_, *std::ranges::max_element(options_.batches)));
   }
   memory_ = *std::move(memory);
   for (const std::unique_ptr<Pass>& pass : passes_) {

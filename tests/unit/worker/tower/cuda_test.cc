@@ -182,21 +182,28 @@ TEST_CASE("a call of the driver that fails while towers are made leaves nothing 
 
 TEST_CASE("a model that a GPU has no memory for is refused with both sizes") {
   const auto device = test::MakeFakeGpu(1);
-  const auto refusal = [&](size_t memory) {
+  const auto refusal = [&](size_t memory, const OpTable& ops) {
     FakeDriver::Current().SetMemory(memory);
-    const absl::Status refused = MakeGroup(GraphOf(kDense), device.get(), cuda::Ops()).status();
+    const absl::Status refused = MakeGroup(GraphOf(kDense), device.get(), ops).status();
     CHECK(absl::IsResourceExhausted(refused));
     CHECK_THAT(std::string(refused.message()), Catch::Contains("bytes are free. Remedy"));
     return std::string(refused.message());
   };
-  CHECK_THAT(refusal(1000),
+  CHECK_THAT(refusal(1000, cuda::Ops()),
              Catch::StartsWith("inputs, values and gradients, the largest of variable "
                                "\"hidden/kernel\" with 280 bytes: cuda:0: no memory for "));
-  // What comes first fits.
-  size_t enough = 1000;
-  while (refusal(enough).starts_with("inputs")) enough += 64;
-  CHECK_THAT(refusal(enough), Catch::StartsWith("activations of 4 examples, the largest of layer "
-                                                "\"both\" with 160 bytes: cuda:0: no memory for "));
+  const auto refusal_of_activations = [&](Precision precision) {
+    const OpTable& ops = cuda::Ops(precision);
+    size_t enough = 1000;  // for what comes first
+    while (refusal(enough, ops).starts_with("inputs")) enough += 64;
+    return refusal(enough, ops);
+  };
+  CHECK_THAT(refusal_of_activations(Precision::kFloat32),
+             Catch::StartsWith("activations of 4 examples, the largest of layer \"both\" with 160 "
+                               "bytes: cuda:0: no memory for "));
+  CHECK_THAT(refusal_of_activations(Precision::kBfloat16),
+             Catch::StartsWith("activations of 4 examples, the largest of layer \"both\" with 80 "
+                               "bytes: cuda:0: no memory for "));
 }
 
 TEST_CASE("a model with a layer that a GPU cannot compute is refused with the layer's name") {
