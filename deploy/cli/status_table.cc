@@ -199,6 +199,15 @@ std::string ReductionText(const WorkerStatus& worker) {
   return absl::StrCat("gradients are reduced by ", Shown(worker.reduction()), "\n");
 }
 
+// How a GPU's steps run.
+std::string GraphsText(const GpuStatus& gpu) {
+  if (gpu.training_steps() == 0) return "";
+  const std::string why =
+      gpu.graph_error().empty() ? "" : absl::StrCat(" (", Shown(gpu.graph_error()), ")");
+  return absl::StrCat(", ", WithCommas(gpu.graph_steps()), " of ",
+                      CountText(gpu.training_steps(), "step"), " as CUDA graphs", why);
+}
+
 std::string GpusText(const WorkerStatus& worker) {
   std::string text;
   for (const GpuStatus& gpu : worker.gpus()) {
@@ -206,8 +215,9 @@ std::string GpusText(const WorkerStatus& worker) {
         &text, Shown(gpu.name()), ": ", BytesText(gpu.memory_bytes()), " of ",
         BytesText(gpu.memory_limit_bytes()), " in use, ", BytesText(gpu.bytes_to_device()),
         " copied to it, ", BytesText(gpu.bytes_to_host()), " from it",
-        gpu.has_utilization_percent() ? absl::StrCat(", ", gpu.utilization_percent(), " % busy\n")
-                                      : "\n");
+        gpu.has_utilization_percent() ? absl::StrCat(", ", gpu.utilization_percent(), " % busy")
+                                      : "",
+        GraphsText(gpu), "\n");
   }
   return text;
 }

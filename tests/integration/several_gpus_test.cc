@@ -68,6 +68,9 @@ TEST_CASE("a worker's status tells what each of its GPUs is used for") {
     CHECK(gpu.memory_bytes() > 0);
     CHECK(gpu.memory_bytes() < gpu.memory_limit_bytes());
     CHECK(gpu.bytes_to_device() > gpu.bytes_to_host());
+    CHECK(gpu.graph_steps() > 0);
+    CHECK(gpu.training_steps() > gpu.graph_steps());  // the first is enqueued
+    CHECK(gpu.graph_error().empty());
   }
   const auto on_cpu = FetchStatus(cluster.spec().workers[1], absl::Seconds(1));
   REQUIRE(on_cpu.ok());

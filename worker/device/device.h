@@ -29,7 +29,9 @@ struct DeviceUse {
   uint64_t memory_limit = 0;  // how many may be
   uint64_t to_device = 0;     // bytes copied
   uint64_t to_host = 0;
+  uint64_t training_steps = 0;     // of towers, each on its own
   uint64_t graph_launches = 0;     // of work that streams have captured
+  std::string graph_error;         // why a stream could not capture its work; empty: it could
   std::optional<int> utilization;  // percent of the last moments, by any process
 };
 
@@ -69,6 +71,8 @@ class Device {
   // The first error of any work on this device. It stays; later work is skipped.
   virtual absl::Status status() const = 0;
   virtual DeviceUse use() const { return {}; }
+  // A tower begins a training step, which use() counts.
+  virtual void CountTrainingStep() {}
 };
 
 }  // namespace lockstep::worker

@@ -46,6 +46,9 @@ void WorkerDevices::FillStatus(WorkerStatus* status) const {
     gpu->set_memory_limit_bytes(use.memory_limit);
     gpu->set_bytes_to_device(use.to_device);
     gpu->set_bytes_to_host(use.to_host);
+    gpu->set_training_steps(use.training_steps);
+    gpu->set_graph_steps(use.graph_launches);
+    gpu->set_graph_error(use.graph_error);
     if (use.utilization.has_value()) {
       gpu->set_utilization_percent(static_cast<uint32_t>(*use.utilization));
     }

@@ -201,6 +201,7 @@ absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
     const Batch& batch, const VariableValues& variables,
     std::span<const MutableTensorView> gradients, uint64_t random_key) {
   LOCKSTEP_CHECK(options_.training);
+  device_->CountTrainingStep();
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(batch.size()));
   LOCKSTEP_RETURN_IF_ERROR(BringOperands(batch, variables, random_key));
   LOCKSTEP_ASSIGN_OR_RETURN(call_.labels, LabelsOf(batch));

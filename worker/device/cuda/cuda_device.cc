@@ -140,16 +140,23 @@ absl::Status CudaDevice::OutOfDeviceMemory(size_t bytes) const {
 }
 
 DeviceUse CudaDevice::use() const {
+  absl::MutexLock lock(&mutex_);
   return {.memory = allocated_,
           .memory_limit = memory_limit_ > 0 ? memory_limit_ : total_memory_,
           .to_device = to_device_,
           .to_host = to_host_,
+          .training_steps = training_steps_,
           .graph_launches = graph_launches_,
+          .graph_error = graph_error_,
           .utilization = monitor_ == nullptr ? std::nullopt : monitor_->utilization()};
 }
 
 void CudaDevice::ReportNoGraph(const absl::Status& why) const {
-  if (has_reported_no_graph_.exchange(true)) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!graph_error_.empty()) return;
+    graph_error_ = std::string(why.message());
+  }
   log::Warning(
       absl::StrCat(name_, ": steps run without CUDA graphs, kernel by kernel: ", why.message()));
 }

@@ -36,7 +36,7 @@ class CudaDevice : public Device {
   void CountToDevice(size_t bytes) const { to_device_.fetch_add(bytes, std::memory_order_relaxed); }
   void CountToHost(size_t bytes) const { to_host_.fetch_add(bytes, std::memory_order_relaxed); }
   void CountGraphLaunch() const { graph_launches_.fetch_add(1, std::memory_order_relaxed); }
-  // Says in the log, once, that a stream could not capture its work. Any thread.
+  // A stream could not capture its work. The first call says so in the log. Any thread.
   void ReportNoGraph(const absl::Status& why) const;
   // Blocks until no work of this device runs, also after an error. For a device that has failed: an
   // event may never be reached there.
@@ -58,6 +58,7 @@ class CudaDevice : public Device {
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
   absl::Status status() const override;
   DeviceUse use() const override;
+  void CountTrainingStep() override { training_steps_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   CudaDevice(const Driver* driver, int ordinal, uint64_t memory_limit);
@@ -80,11 +81,12 @@ class CudaDevice : public Device {
   std::atomic<uint64_t> allocated_ = 0;
   mutable std::atomic<uint64_t> to_device_ = 0;
   mutable std::atomic<uint64_t> to_host_ = 0;
+  std::atomic<uint64_t> training_steps_ = 0;
   mutable std::atomic<uint64_t> graph_launches_ = 0;
-  mutable std::atomic<bool> has_reported_no_graph_ = false;
   mutable std::atomic<bool> has_failed_ = false;
   mutable absl::Mutex mutex_;
   mutable absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  mutable std::string graph_error_ ABSL_GUARDED_BY(mutex_);  // the first; empty: none
   std::unique_ptr<GpuMonitor> monitor_;  // may be null; last: its thread uses all above
 };
 

@@ -54,7 +54,9 @@ TEST_CASE("a step that is launched as a graph makes few calls of the driver") {
   const ModelGraph graph = GraphOf(kRandom);
   const auto group = MakeGroupOn(device.get(), graph);
   const Steps steps(group.get(), graph);
+  CHECK(device->use().training_steps == kSteps);
   CHECK(device->use().graph_launches == kSteps - kEnqueued);
+  CHECK(device->use().graph_error.empty());
   CHECK(steps.calls[4] == steps.calls[5]);
   CHECK(steps.calls[4] < steps.calls[0]);
   CHECK(steps.calls[4] < steps.calls[2]);
@@ -166,7 +168,10 @@ bool IsEnqueuedAfter(const std::function<void()>& fail, const ModelGraph& graph,
         AreSame(*TrainStep(group.get(), graph, step), wanted.gradients[static_cast<size_t>(step)]));
   }
   CHECK(device->status().ok());
-  return device->use().graph_launches == 0;
+  CHECK(device->use().training_steps == kSteps);
+  if (device->use().graph_launches > 0) return false;
+  CHECK_FALSE(device->use().graph_error.empty());
+  return true;
 }
 
 TEST_CASE("a step that a GPU refuses to capture is enqueued, as are all later ones") {

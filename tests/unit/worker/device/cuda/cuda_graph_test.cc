@@ -210,8 +210,15 @@ TEST_CASE("each call of a capture and its launch fails with its name, or is done
       INFO("call " << n << ", error " << error);
       Copies copies(static_cast<uint64_t>(n));
       copies.fake.FailCall(n, error);
-      refused += !RunOnce(copies) && copies.device->status().ok();
+      const bool is_refused = !RunOnce(copies) && copies.device->status().ok();
+      refused += is_refused;
       CHECK_FALSE(copies.fake.failed_call().empty());
+      const std::string graph_error = copies.device->use().graph_error;
+      if (is_refused) {
+        CHECK_THAT(graph_error, Catch::Contains(copies.fake.failed_call()));
+      } else {
+        CHECK(graph_error.empty());
+      }
       CHECK(copies.fake.live() == 4);  // memory, event, stream, context
     }
     // Begin, three pieces of work, end, instantiate.
