@@ -59,19 +59,23 @@ absl::StatusOr<ExampleStore> ExampleStore::Open(const DataDef& data, Split split
   return store;
 }
 
-Batch ExampleStore::MakeBatch(int64_t n) const {
+Batch ExampleStore::MakeBatch(int64_t n, const MakeTensor& make) const {
+  const auto tensor = [&make](DType dtype, const Shape& shape) {
+    return make == nullptr ? Tensor(dtype, shape) : make(dtype, shape);
+  };
   const auto batched = [n](absl::Span<const int64_t> dims) {
     std::vector<int64_t> all = {n};
     all.insert(all.end(), dims.begin(), dims.end());
     return Shape(all);
   };
   Batch batch;
-  batch.features = Tensor(DType::kFloat32, batched(input_shape_.dims()));
+  batch.features = tensor(DType::kFloat32, batched(input_shape_.dims()));
   if (has_labels()) {
-    batch.labels = Tensor(labels_.dtype(), batched(labels_.shape().dims().subspan(1)));
+    batch.labels = tensor(labels_.dtype(), batched(labels_.shape().dims().subspan(1)));
   }
   for (const int64_t units : units_) {
-    batch.states.push_back(Tensor::Zeros(DType::kFloat32, Shape({n, units})));
+    Tensor& states = batch.states.emplace_back(tensor(DType::kFloat32, Shape({n, units})));
+    std::memset(states.data(), 0, states.num_bytes());
   }
   return batch;
 }

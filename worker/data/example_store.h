@@ -27,8 +27,9 @@ class ExampleStore {
   // How many rows of the files are one example: ExampleTable::rows_per_sequence.
   int64_t rows_per_sequence() const { return table_.rows_per_sequence; }
 
-  // A batch with room for n examples. Without labels in the files its labels are empty.
-  Batch MakeBatch(int64_t n) const;
+  // A batch with room for n examples. Without labels in the files its labels are empty. `make`: its
+  // tensors; null: on the heap.
+  Batch MakeBatch(int64_t n, const MakeTensor& make = nullptr) const;
 
   // Writes one example to row `row` of a batch made by MakeBatch: (x - offset) * scale.
   void CopyTo(int64_t example, int64_t row, Batch* batch) const;

@@ -28,8 +28,10 @@ class ExampleStream {
   bool HasRoomFor(int64_t rows) const { return rows <= MostRows(); }
   int64_t MostRows() const;
 
-  // A batch with room for so many rows, for Fill.
-  Batch MakeBatch(int64_t rows) const { return store_->MakeBatch(rows); }
+  // A batch with room for so many rows, for Fill. `make` as ExampleStore::MakeBatch has it.
+  Batch MakeBatch(int64_t rows, const MakeTensor& make) const {
+    return store_->MakeBatch(rows, make);
+  }
   // Overwrites the first `rows` rows of the batch with positions [first, first + rows). Allocates
   // nothing once it has seen as many rows.
   void Fill(int64_t first, int64_t rows, Batch* batch);

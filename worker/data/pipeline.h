@@ -25,6 +25,7 @@ struct PipelineOptions {
   uint32_t num_replicas = 1;
   int64_t batch_per_tower = 0;
   int64_t towers = 1;
+  MakeTensor make_tensor = nullptr;  // of the batches; null: on the heap
 };
 
 class Pipeline {

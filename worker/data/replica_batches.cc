@@ -73,24 +73,25 @@ absl::StatusOr<ReplicaBatches> ReplicaBatches::Create(std::shared_ptr<const Exam
   const uint64_t seed = data.transform().empty() ? StreamOptions(data, options).seed
                                                  : MixSeeds(options.seed, options.replica);
   return ReplicaBatches(std::move(store), slice, towers, std::move(source),
-                        ShiftSource(seed, shift), shift > 0);
+                        ShiftSource(seed, shift), shift > 0, options.make_tensor);
 }
 
 ReplicaBatches::ReplicaBatches(std::shared_ptr<const ExampleStore> store, const Slice& slice,
                                TowerRange towers, std::unique_ptr<ExampleSource> source,
-                               ShiftSource shifts, bool shifted)
+                               ShiftSource shifts, bool shifted, MakeTensor make_tensor)
     : store_(std::move(store)),
       batch_per_tower_(slice.batch_per_tower()),
       towers_(towers),
       source_(std::move(source)),
       shifts_(shifts),
       shifted_(shifted),
+      make_tensor_(std::move(make_tensor)),
       examples_(slice.towers()) {}
 
 std::vector<Batch> ReplicaBatches::MakeBatches() const {
   std::vector<Batch> batches;
   for (int64_t tower = 0; tower < towers_.count; ++tower) {
-    batches.push_back(store_->MakeBatch(batch_per_tower_));
+    batches.push_back(store_->MakeBatch(batch_per_tower_, make_tensor_));
     batches.back().examples.resize(batch_per_tower_);
   }
   return batches;

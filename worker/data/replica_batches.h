@@ -40,7 +40,8 @@ class ReplicaBatches {
 
  private:
   ReplicaBatches(std::shared_ptr<const ExampleStore> store, const Slice& slice, TowerRange towers,
-                 std::unique_ptr<ExampleSource> source, ShiftSource shifts, bool shifted);
+                 std::unique_ptr<ExampleSource> source, ShiftSource shifts, bool shifted,
+                 MakeTensor make_tensor);
 
   std::shared_ptr<const ExampleStore> store_;
   int64_t batch_per_tower_;
@@ -48,6 +49,7 @@ class ReplicaBatches {
   std::unique_ptr<ExampleSource> source_;
   ShiftSource shifts_;
   bool shifted_;
+  MakeTensor make_tensor_;
   std::vector<Element> examples_;  // of all towers, of the step being assembled
 };
 

@@ -6,6 +6,7 @@
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "worker/data/epoch_order.h"
+#include "worker/device/pinned_tensor.h"
 
 namespace lockstep::worker {
 namespace {
@@ -52,22 +53,23 @@ absl::StatusOr<std::unique_ptr<LocalSyncPipeline>> LocalSyncPipeline::Open(
                                  .towers = loads.towers,
                                  .state_inputs = static_cast<int64_t>(spec.state_inputs.size())},
                                 devices));
-  return std::unique_ptr<LocalSyncPipeline>(
-      new LocalSyncPipeline(options, schedule, std::move(stream), std::move(optimizer)));
+  return std::unique_ptr<LocalSyncPipeline>(new LocalSyncPipeline(
+      options, schedule, std::move(stream), std::move(optimizer), PinnedTensors(devices.first())));
 }
 
 LocalSyncPipeline::LocalSyncPipeline(const LocalSyncPipelineOptions& options,
                                      const LoadSchedule& schedule, ExampleStream stream,
-                                     std::unique_ptr<LocalSyncParallelOptimizer> optimizer)
+                                     std::unique_ptr<LocalSyncParallelOptimizer> optimizer,
+                                     const MakeTensor& make_tensor)
     : options_(options),
       schedule_(schedule),
       stream_(std::move(stream)),
       optimizer_(std::move(optimizer)),
       prefetcher_(
           kLoadsAhead, schedule_.At(schedule_.last_step()).load,
-          [this] {
+          [this, &make_tensor] {
             std::vector<Batch> block(1);
-            block[0] = stream_.MakeBatch(ExamplesPerLoad(schedule_));
+            block[0] = stream_.MakeBatch(ExamplesPerLoad(schedule_), make_tensor);
             return block;
           },
           [this](int64_t load, std::vector<Batch>* block) {

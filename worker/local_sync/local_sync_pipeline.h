@@ -57,7 +57,8 @@ class LocalSyncPipeline final : public Pipeline {
 
  private:
   LocalSyncPipeline(const LocalSyncPipelineOptions& options, const LoadSchedule& schedule,
-                    ExampleStream stream, std::unique_ptr<LocalSyncParallelOptimizer> optimizer);
+                    ExampleStream stream, std::unique_ptr<LocalSyncParallelOptimizer> optimizer,
+                    const MakeTensor& make_tensor);
 
   absl::Status Load(int64_t load);
   // The order of the minibatches of a pass.

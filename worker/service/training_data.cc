@@ -6,6 +6,7 @@
 #include "common/job/example_spec.h"
 #include "common/replicas/fitting_replicas.h"
 #include "worker/data/prefetch_to_device/device_prefetcher.h"
+#include "worker/device/pinned_tensor.h"
 #include "worker/service/trainer.h"
 
 namespace lockstep::worker {
@@ -49,14 +50,15 @@ absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registrat
   const JobDef& job = registration.job();
   const ExampleSpec spec = ExampleSpecOf(graph);
   if (job.has_local_sync()) return OpenLoads(registration, worker, spec, devices);
-  const PipelineOptions options{.seed = job.seed(),
-                                .replica = worker,
-                                .num_replicas = registration.total_num_replicas(),
-                                .batch_per_tower = job.batch_per_tower(),
-                                .towers = TowersOf(job)};
+  PipelineOptions options{.seed = job.seed(),
+                          .replica = worker,
+                          .num_replicas = registration.total_num_replicas(),
+                          .batch_per_tower = job.batch_per_tower(),
+                          .towers = TowersOf(job)};
   TrainingData data;
   if (registration.has_share()) {
     // Not brought to a device ahead: batches of another share could not be taken back.
+    options.make_tensor = PinnedTensors(devices.first());
     data.smaller_batches = SmallerBatches(job);
     LOCKSTEP_ASSIGN_OR_RETURN(data.by_trainer.emplace_back(),
                               Pipeline::OpenShared(job.data(), spec, options, job.global_batch()));

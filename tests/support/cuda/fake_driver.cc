@@ -112,6 +112,22 @@ int64_t FakeDriver::copies_to_device() const {
   return copies_to_device_;
 }
 
+int64_t FakeDriver::copies_from_pageable() const {
+  absl::MutexLock lock(&mutex_);
+  return copies_from_pageable_;
+}
+
+bool FakeDriver::IsPinned(const void* begin, size_t bytes) const {
+  const auto* const first = static_cast<const std::byte*>(begin);
+  for (const auto* const all : {&pinned_, &registered_}) {
+    auto after = all->upper_bound(begin);
+    if (after == all->begin()) continue;
+    const auto& [memory, pinned] = *--after;
+    if (first + bytes <= static_cast<const std::byte*>(memory) + pinned.bytes) return true;
+  }
+  return false;
+}
+
 void FakeDriver::EnqueueOn(HostStream* stream, std::function<void()> work) {
   launches_.push_back(std::make_unique<std::function<void()>>(std::move(work)));
   const auto run = [](void* launch, const void*, uint64_t) {

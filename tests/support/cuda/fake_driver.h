@@ -56,6 +56,8 @@ class FakeDriver {
   // The so-many-th copy from the host from now on (from 0) does nothing.
   void OmitCopyToDevice(int64_t index);
   int64_t copies_to_device() const;
+  // How many of them were from memory that is neither pinned nor registered.
+  int64_t copies_from_pageable() const;
 
   // The so-many-th call from now on (from 0) returns this error. One that frees something frees it.
   void FailCall(int64_t index, worker::cuda::CUresult result);
@@ -101,6 +103,7 @@ class FakeDriver {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsOwnMemory(worker::cuda::CUdeviceptr begin, size_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsPinned(const void* begin, size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EnqueueOn(worker::HostStream* stream, std::function<void()> work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has the stream do it, or the graph that it captures. What the call returns.
@@ -118,6 +121,10 @@ class FakeDriver {
     size_t bytes = 0;
     int device = 0;
   };
+  struct Pinned {
+    worker::DeviceBuffer memory;  // null: registered
+    size_t bytes = 0;
+  };
   template <typename T>
   struct Owned {
     std::unique_ptr<T> object;
@@ -129,8 +136,8 @@ class FakeDriver {
   std::array<char, kMostDevices> context_of_;           // a context is the address of its device's
   mutable absl::Mutex mutex_;
   std::map<worker::cuda::CUdeviceptr, Buffer> buffers_ ABSL_GUARDED_BY(mutex_);
-  std::map<void*, worker::DeviceBuffer> pinned_ ABSL_GUARDED_BY(mutex_);
-  std::set<void*> registered_ ABSL_GUARDED_BY(mutex_);
+  std::map<const void*, Pinned> pinned_ ABSL_GUARDED_BY(mutex_);
+  std::map<const void*, Pinned> registered_ ABSL_GUARDED_BY(mutex_);
   // By handle, which is the address of the object.
   std::map<void*, Owned<worker::Stream>> streams_ ABSL_GUARDED_BY(mutex_);
   std::map<void*, Owned<worker::Event>> events_ ABSL_GUARDED_BY(mutex_);
@@ -148,6 +155,7 @@ class FakeDriver {
   int device_count_ ABSL_GUARDED_BY(mutex_) = 1;
   bool has_links_ ABSL_GUARDED_BY(mutex_) = true;
   int64_t copies_to_device_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t copies_from_pageable_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t omitted_copy_ ABSL_GUARDED_BY(mutex_) = -1;
   int64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t failing_call_ ABSL_GUARDED_BY(mutex_) = -1;

@@ -57,7 +57,7 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
       auto buffer = driver.work_.AllocatePinned(bytes);
       if (!buffer.ok()) return kErrorOutOfMemory;
       *memory = buffer->get();
-      driver.pinned_[*memory] = *std::move(buffer);
+      driver.pinned_[*memory] = {*std::move(buffer), bytes};
       return kSuccess;
     });
   };
@@ -70,7 +70,8 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
   functions->MemHostRegister = [](void* memory, size_t bytes, unsigned int) -> CUresult {
     return Call("cuMemHostRegister", [&](FakeDriver& driver) {
       if (bytes == 0) return kErrorInvalidValue;
-      return driver.registered_.insert(memory).second ? kSuccess : CUresult{712};
+      return driver.registered_.try_emplace(memory, nullptr, bytes).second ? kSuccess
+                                                                           : CUresult{712};
     });
   };
   functions->MemHostUnregister = [](void* memory) -> CUresult {
@@ -84,6 +85,7 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
                                   CUstream stream) -> CUresult {
     return Call("cuMemcpyHtoDAsync", [&](FakeDriver& driver) {
       if (!driver.IsOwnMemory(to, bytes)) return kErrorInvalidValue;
+      if (!driver.IsPinned(from, bytes)) ++driver.copies_from_pageable_;
       if (driver.copies_to_device_++ == driver.omitted_copy_) return kSuccess;
       return driver.Submit(stream,
                            [=](HostStream* on) { on->CopyToDevice(Address(to), from, bytes); });

@@ -348,6 +348,26 @@ TEST_CASE("a share of the global batch is that of a job with as many replicas") 
   CHECK(shared->num_examples() == 20);
 }
 
+TEST_CASE("batches lie in the memory that they were given") {
+  const NumberedImages images(20);
+  std::vector<const void*> made;
+  const auto make = [&made](DType dtype, const Shape& shape) {
+    Tensor tensor(dtype, shape);
+    made.push_back(tensor.data());
+    return tensor;
+  };
+  const auto shared = *Pipeline::OpenShared(images.data, NumberedImages::Spec(),
+                                            {.seed = 42, .towers = 2, .make_tensor = make}, 12);
+  for (const uint32_t total : {2u, 3u}) {
+    made.clear();
+    REQUIRE(shared->UseShare({1, total, 0}).ok());
+    for (const Batch& batch : **shared->BatchesFor(GlobalStep(0))) {
+      CHECK(std::ranges::count(made, batch.features.data()) == 1);
+      CHECK(std::ranges::count(made, batch.labels.data()) == 1);
+    }
+  }
+}
+
 TEST_CASE("a share that cannot be is refused, and so is any of fixed replicas") {
   const NumberedImages images(20);
   const auto shared = OpenShared(images.data, 2, 12);

@@ -15,7 +15,7 @@ using lockstep::test::DeferredDevice;
 using lockstep::test::ReadBack;
 using test::NumberedImages;
 
-constexpr PipelineOptions kOptions{.seed = 42, .batch_per_tower = 3, .towers = 2};
+const PipelineOptions kOptions{.seed = 42, .batch_per_tower = 3, .towers = 2};
 
 std::unique_ptr<Pipeline> HostPipeline(const NumberedImages& files) {
   return *Pipeline::Open(files.data, NumberedImages::Spec(), kOptions);
