@@ -31,15 +31,21 @@ struct OpOptions {
   DType type = DType::kFloat32;  // of inputs, output and their gradients: that, or bfloat16
 };
 
+// Which rows of a table a variable holds. In memory of the device.
+struct TableRows {
+  const int64_t* count = nullptr;
+  const int64_t* rows = nullptr;  // ascending, each once
+};
+
 // Made by an OpTable for fixed shapes, with all memory that it needs beside its operands: a call
 // allocates nothing. Tensors are in memory of the device, row-major, batch first, images height,
 // width, channels. Variables and their gradients are float32.
 //
 // Calls enqueue the work on a stream of the op's device. Their arguments and all that these name
 // stay as they are until the stream has passed it. A stream may capture the work of calls in
-// training mode without `rows`, and launch it for later steps in place of the same calls: what
-// differs between steps is read from memory of the device. An error is one of enqueuing; those of
-// the work are the device's. Not thread-safe; the ops of one context use one stream.
+// training mode, and launch it for later steps in place of the same calls: what differs between
+// steps is read from memory of the device. An error is one of enqueuing; those of the work are the
+// device's. Not thread-safe; the ops of one context use one stream.
 class Op {
  public:
   virtual ~Op() = default;
@@ -51,9 +57,8 @@ class Op {
     std::span<const TensorView> inputs;     // in the order of the layer's inputs
     std::span<const TensorView> variables;  // in the order of the layer's comment in model.proto
     MutableTensorView output;
-    // In host memory. Of each variable that is a table: which of its rows it holds, ascending, each
-    // once. Empty as a whole: tables are whole.
-    std::span<const std::span<const int64_t>> rows = {};
+    // By variable; of one that is no table nothing is read. Empty as a whole: tables are whole.
+    std::span<const TableRows> rows = {};
   };
   virtual absl::Status Forward(const ForwardArgs& args, Stream* stream) = 0;
 

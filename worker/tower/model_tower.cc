@@ -45,8 +45,7 @@ ModelTower::ModelTower(const ModelGraph& graph, Device* device, const OpTable& o
       schedule_(WithActivations(graph_, MakeSchedule(graph_), ops.activations())),
       device_(device),
       ops_(ops),
-      staging_(device),
-      has_tables_(std::ranges::any_of(graph_.variables(), &ModelVariable::sparse)) {}
+      staging_(device) {}
 
 absl::Status ModelTower::Prepare() {
   device_->MakeCurrent();
@@ -54,6 +53,7 @@ absl::Status ModelTower::Prepare() {
   LOCKSTEP_ASSIGN_OR_RETURN(stream_, device_->CreateStream({.background = options_.background}));
   const std::vector<size_t> bytes = AddPlaces();
   LOCKSTEP_RETURN_IF_ERROR(Annotate(staging_.Allocate(), ValuesAndGradients(graph_, bytes)));
+  LOCKSTEP_ASSIGN_OR_RETURN(row_lists_, RowLists::Create(most_rows_, device_));
   LOCKSTEP_RETURN_IF_ERROR(AllocateResults());
   LOCKSTEP_RETURN_IF_ERROR(MakePasses());
   return MakeEvents();
@@ -75,11 +75,14 @@ std::vector<size_t> ModelTower::AddPlaces() {
   places_.predictions = staging_.AddPlace(outputs * sizeof(float));
   most_rows_ =
       BatchRows(graph_).MostRows(options_.row_examples > 0 ? options_.row_examples : batch);
+  for (size_t i = 0; options_.whole_tables && i < most_rows_.size(); ++i) {
+    if (most_rows_[i] > 0) most_rows_[i] = graph_.variables()[i].shape.dim(0);
+  }
   std::vector<size_t> of_values;
   for (size_t i = 0; i < graph_.variables().size(); ++i) {
     const ModelVariable& variable = graph_.variables()[i];
-    const Shape most = options_.whole_tables ? variable.shape : MostOf(variable, most_rows_[i]);
-    const size_t bytes = of_values.emplace_back(most.num_elements() * SizeOf(variable.dtype));
+    const size_t bytes = of_values.emplace_back(MostOf(variable, most_rows_[i]).num_elements() *
+                                                SizeOf(variable.dtype));
     places_.values.push_back(staging_.AddPlace(bytes));
     const bool has_gradient = options_.training && !variable.frozen;
     places_.gradients.push_back(staging_.AddPlace(
@@ -111,9 +114,9 @@ absl::Status ModelTower::AllocateResults() {
 absl::Status ModelTower::MakePasses() {
   size_t bytes = 0;
   for (const int64_t batch : options_.batches) {
-    PassOptions options{.batch = batch, .training = options_.training};
-    if (!options_.whole_tables) options.most_rows = most_rows_;
-    passes_.push_back(std::make_unique<Pass>(graph_, schedule_, options));
+    passes_.push_back(std::make_unique<Pass>(
+        graph_, schedule_,
+        PassOptions{.batch = batch, .training = options_.training, .most_rows = most_rows_}));
     bytes = std::max(bytes, passes_.back()->memory_bytes());
   }
   absl::StatusOr<DeviceBuffer> memory = device_->Allocate(bytes);
@@ -182,6 +185,7 @@ absl::Status ModelTower::BringOperands(const Batch& batch, const VariableValues&
     LOCKSTEP_ASSIGN_OR_RETURN(
         call_.values[i], staging_.ToDevice(places_.values[i], variables.views[i], stream_.get()));
   }
+  LOCKSTEP_RETURN_IF_ERROR(row_lists_.Bring(variables.rows, stream_.get()));
   call_.random_key = random_key;
   LOCKSTEP_ASSIGN_OR_RETURN(
       call_.random_key_on_device,
@@ -190,9 +194,8 @@ absl::Status ModelTower::BringOperands(const Batch& batch, const VariableValues&
   return absl::OkStatus();
 }
 
-absl::Status ModelTower::Forward(Pass* pass, Mode mode,
-                                 std::span<const std::span<const int64_t>> rows) {
-  return pass->Forward(mode, call_.inputs, {call_.values, rows},
+absl::Status ModelTower::Forward(Pass* pass, Mode mode) {
+  return pass->Forward(mode, call_.inputs, call_.values, row_lists_.on_device(),
                        static_cast<const uint64_t*>(call_.random_key_on_device.data),
                        stream_.get());
 }
@@ -206,35 +209,38 @@ absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
   LOCKSTEP_RETURN_IF_ERROR(BringOperands(batch, variables, random_key));
   LOCKSTEP_ASSIGN_OR_RETURN(call_.labels, LabelsOf(batch));
   for (size_t i = 0; i < gradients.size(); ++i) {
-    call_.gradients[i] = {};
     call_.gradient_views[i] = gradients[i];
     if (graph_.variables()[i].frozen) continue;
     LOCKSTEP_ASSIGN_OR_RETURN(call_.gradient_views[i],
                               staging_.OnDevice(places_.gradients[i], gradients[i]));
   }
-  // Rows of tables are lists of the host. On a host device there is nothing to gain.
-  const bool is_fixed = !device_->is_host() && (variables.rows.empty() || !has_tables_);
-  LOCKSTEP_RETURN_IF_ERROR(is_fixed ? EnqueueFixedStep(pass) : EnqueueStep(pass, variables.rows));
+  LOCKSTEP_RETURN_IF_ERROR(EnqueueOrLaunchStep(pass));
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    TowerGradient& gradient = call_.gradients[i];
+    if (gradient.ready == nullptr) continue;
+    gradient.view = call_.gradient_views[i];
+    gradient.old = call_.values[i];
+  }
   return call_.gradients;
 }
 
-absl::Status ModelTower::EnqueueFixedStep(Pass* pass) {
-  // Values and gradients are in their places. So are inputs and labels, but for loaded rows.
-  call_.addresses.assign({pass, call_.labels.data});
+absl::Status ModelTower::EnqueueOrLaunchStep(Pass* pass) {
+  if (device_->is_host()) return EnqueueStep(pass);  // where there is nothing to gain
+  // Values, gradients and lists of rows are in their places. So are inputs and labels, but for
+  // loaded rows.
+  const std::span<const TableRows> rows = row_lists_.on_device();
+  call_.addresses.assign({pass, rows.empty() ? nullptr : rows.data(), call_.labels.data});
   for (const TensorView& input : call_.inputs) call_.addresses.push_back(input.data);
   return graphs_.Enqueue(
-      call_.addresses, [this, pass] { return EnqueueStep(pass, {}); }, &call_.gradients,
-      stream_.get());
+      call_.addresses, [this, pass] { return EnqueueStep(pass); }, stream_.get());
 }
 
-absl::Status ModelTower::EnqueueStep(Pass* pass, std::span<const std::span<const int64_t>> rows) {
-  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kTraining, rows));
+absl::Status ModelTower::EnqueueStep(Pass* pass) {
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kTraining));
   const auto complete = [this](std::span<const int> ready) {
     Event* const event = complete_[ready[0]].get();
     stream_->Record(event);
-    for (const int variable : ready) {
-      call_.gradients[variable] = {call_.gradient_views[variable], event, call_.values[variable]};
-    }
+    for (const int variable : ready) call_.gradients[variable].ready = event;
   };
   const int loss = graph_.loss_variable();
   LOCKSTEP_RETURN_IF_ERROR(pass->Train(call_.labels, call_.gradient_views[loss], stream_.get()));
@@ -254,7 +260,7 @@ absl::StatusOr<Tower::Evaluation> ModelTower::Evaluate(const Batch& batch,
   if (batch.size() == 0) return Evaluation();
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(batch.size()));
   LOCKSTEP_RETURN_IF_ERROR(BringOperands(batch, variables, /*random_key=*/0));
-  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, variables.rows));
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference));
   LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels, LabelsOf(batch));
   LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView sums,
                             staging_.OnDevice(places_.sums, results_.sums));
@@ -274,7 +280,7 @@ absl::StatusOr<TensorView> ModelTower::Predict(const Batch& batch, const Variabl
   if (size == 0) return TensorView(predictions);
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(size));
   LOCKSTEP_RETURN_IF_ERROR(BringOperands(batch, variables, random_key));
-  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference, variables.rows));
+  LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference));
   LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView on_device,
                             staging_.OnDevice(places_.predictions, predictions));
   LOCKSTEP_RETURN_IF_ERROR(pass->Predict(on_device, stream_.get()));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "worker/tower/pass.h"
+#include "worker/tower/row_lists.h"
 #include "worker/tower/staging.h"
 #include "worker/tower/step_graphs.h"
 #include "worker/tower/tower.h"
@@ -74,11 +75,11 @@ class ModelTower : public Tower {
   // All that a forward pass reads.
   absl::Status BringOperands(const Batch& batch, const VariableValues& variables,
                              uint64_t random_key);
-  // Enqueues the forward pass over what was brought. `rows`: as VariableValues has them.
-  absl::Status Forward(Pass* pass, Mode mode, std::span<const std::span<const int64_t>> rows);
-  absl::Status EnqueueStep(Pass* pass, std::span<const std::span<const int64_t>> rows);
+  // Enqueues the forward pass over what was brought.
+  absl::Status Forward(Pass* pass, Mode mode);
+  absl::Status EnqueueStep(Pass* pass);
   // The same, or launches it as a graph.
-  absl::Status EnqueueFixedStep(Pass* pass);
+  absl::Status EnqueueOrLaunchStep(Pass* pass);
 
   const ModelGraph graph_;
   const TowerOptions options_;
@@ -89,7 +90,7 @@ class ModelTower : public Tower {
   Staging staging_;
   Places places_;
   std::vector<int64_t> most_rows_;  // by variable: of a table, that values hold
-  const bool has_tables_;
+  RowLists row_lists_;
   DeviceBuffer memory_;                        // of all passes
   std::vector<std::unique_ptr<Pass>> passes_;  // by options_.batches
   Call call_;

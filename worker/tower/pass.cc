@@ -143,19 +143,18 @@ absl::Status Pass::MakeSums(const OpTable& ops, OpContext* context) {
 }
 
 absl::Status Pass::Forward(Mode mode, std::span<const TensorView> inputs,
-                           const VariableValues& variables, const uint64_t* random_key,
-                           Stream* stream) {
-  const bool whole = variables.rows.empty();
+                           std::span<const TensorView> variables, std::span<const TableRows> rows,
+                           const uint64_t* random_key, Stream* stream) {
   for (Step& step : steps_) {
     for (const BatchInput& in : step.batch_inputs) {
       step.inputs[in.input].data = inputs[in.from].data;
     }
     for (size_t i = 0; i < step.variable_ids.size(); ++i) {
-      step.variables[i] = variables.views[step.variable_ids[i]];
-      if (!whole) step.rows[i] = variables.rows[step.variable_ids[i]];
+      step.variables[i] = variables[step.variable_ids[i]];
+      if (!rows.empty()) step.rows[i] = rows[step.variable_ids[i]];
     }
     step.forward_args = {mode, random_key, step.inputs, step.variables, step.output};
-    if (!whole) step.forward_args.rows = step.rows;
+    if (!rows.empty()) step.forward_args.rows = step.rows;
     LOCKSTEP_RETURN_IF_ERROR(step.op->Forward(step.forward_args, stream));
   }
   for (LossStep& step : losses_) {

@@ -16,7 +16,6 @@
 #include "worker/tower/partial_sum.h"
 #include "worker/tower/pass_buffers.h"
 #include "worker/tower/schedule.h"
-#include "worker/tower/variable_values.h"
 
 namespace lockstep::worker {
 
@@ -36,10 +35,11 @@ class Pass {
   absl::Status Prepare(const ModelGraph& graph, const Schedule& schedule, std::byte* memory,
                        const OpTable& ops, OpContext* context);
 
-  // Up to what the losses read. `inputs`: the features, then the rows of each state input.
-  // `random_key`: in memory of the device.
+  // Up to what the losses read. `inputs`: the features, then the rows of each state input. `rows`:
+  // of the tables, as Op::ForwardArgs has them. `random_key`: in memory of the device.
   absl::Status Forward(Mode mode, std::span<const TensorView> inputs,
-                       const VariableValues& variables, const uint64_t* random_key, Stream* stream);
+                       std::span<const TensorView> variables, std::span<const TableRows> rows,
+                       const uint64_t* random_key, Stream* stream);
 
   // What the losses then do, or the one that is evaluated: one of these. `loss` receives their sum;
   // `labels` are not read where the graph uses none.
@@ -78,9 +78,9 @@ class Pass {
     std::vector<TensorView> inputs;
     std::vector<BatchInput> batch_inputs;
     std::vector<int> variable_ids;
-    std::vector<int> ready_ids;                  // from the last to the first
-    std::vector<TensorView> variables;           // of the last Forward
-    std::vector<std::span<const int64_t>> rows;  // that the tables among them hold
+    std::vector<int> ready_ids;         // from the last to the first
+    std::vector<TensorView> variables;  // of the last Forward
+    std::vector<TableRows> rows;        // that the tables among them hold
     MutableTensorView output;
     MutableTensorView output_gradient;
     std::vector<MutableTensorView> input_gradients;

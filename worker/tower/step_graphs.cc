@@ -5,8 +5,7 @@
 namespace lockstep::worker {
 
 absl::Status StepGraphs::Enqueue(std::span<const void* const> addresses,
-                                 absl::FunctionRef<absl::Status()> enqueue,
-                                 std::vector<TowerGradient>* gradients, Stream* stream) {
+                                 absl::FunctionRef<absl::Status()> enqueue, Stream* stream) {
   Step* const step = can_capture_ ? Find(addresses) : nullptr;
   if (step == nullptr) return enqueue();
   if (step->addresses.empty()) {
@@ -18,10 +17,8 @@ absl::Status StepGraphs::Enqueue(std::span<const void* const> addresses,
     step->graph = stream->Capture(enqueue);
     can_capture_ = step->graph != nullptr;
     if (!can_capture_) return enqueue();
-    step->gradients = *gradients;
   }
   stream->Launch(*step->graph);
-  *gradients = step->gradients;
   return absl::OkStatus();
 }
 

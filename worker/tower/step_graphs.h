@@ -9,7 +9,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "worker/device/stream.h"
-#include "worker/tower/tower_reducer.h"
 
 namespace lockstep::worker {
 
@@ -24,17 +23,15 @@ class StepGraphs {
   static constexpr size_t kMostGraphs = 8;  // batches that are copied ahead have two or three sets
 
   // Has a step's work done on `stream`: calls `enqueue`, or launches what it enqueued for the same
-  // addresses. `gradients` is what `enqueue` made of it then. The work of two steps with the same
-  // addresses differs in nothing but what is in memory.
+  // addresses. The work of two steps with the same addresses differs in nothing but what is in
+  // memory.
   absl::Status Enqueue(std::span<const void* const> addresses,
-                       absl::FunctionRef<absl::Status()> enqueue,
-                       std::vector<TowerGradient>* gradients, Stream* stream);
+                       absl::FunctionRef<absl::Status()> enqueue, Stream* stream);
 
  private:
   struct Step {
     std::vector<const void*> addresses;
     std::unique_ptr<WorkGraph> graph;  // null until it is captured
-    std::vector<TowerGradient> gradients;
   };
 
   // Null: there is none, and no room for it.

@@ -61,10 +61,10 @@ class EmbeddingOp : public CpuOp {
   }
 
   // Where in the variable each index of the batch has its row.
-  void FindPositions(const float* indices, std::span<const std::span<const int64_t>> rows) {
+  void FindPositions(const float* indices, std::span<const TableRows> rows) {
     const bool whole = rows.empty();
-    num_held_ = whole ? options_.rows : static_cast<int64_t>(rows[0].size());
-    if (!whole) held_.Set(rows[0]);
+    num_held_ = whole ? options_.rows : *rows[0].count;
+    if (!whole) held_.Set({rows[0].rows, static_cast<size_t>(num_held_)});
     for (size_t i = 0; i < positions_.size(); ++i) {
       const int64_t row = static_cast<int64_t>(indices[i]);
       LOCKSTEP_CHECK(row >= 0 && row < options_.rows);

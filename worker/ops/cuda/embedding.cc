@@ -1,6 +1,5 @@
 #include "worker/ops/embedding.h"
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/ops/cuda/embedding.cuh"
 #include "worker/ops/cuda/registration.h"
@@ -16,29 +15,21 @@ struct EmbeddingKernels {
 
 class EmbeddingOp : public Op {
  public:
-  // `positions`: an int32 for each index; `rows`: an int64 for each row that the variable can hold.
+  // `positions`: an int32 for each index.
   EmbeddingOp(const EmbeddingOptions& options, const EmbeddingKernels& kernels,
-              DeviceBuffer positions, DeviceBuffer rows)
+              DeviceBuffer positions)
       : options_(options),
         num_indices_(options.batch * options.indices),
         count_(options.combiner == EmbeddingCombiner::kSum ? options.indices : 1),
         kernels_(kernels),
-        positions_(std::move(positions)),
-        rows_(std::move(rows)) {}
+        positions_(std::move(positions)) {}
 
   absl::Status Forward(const ForwardArgs& args, Stream* stream) override {
     const bool whole = args.rows.empty();
-    num_held_ = whole ? options_.rows : static_cast<int64_t>(args.rows[0].size());
-    if (!whole) {
-      if (num_held_ > MostRows(options_)) {
-        return absl::InvalidArgumentError(absl::StrCat("op \"embedding\" was made for ",
-                                                       MostRows(options_),
-                                                       " rows of its table, got ", num_held_));
-      }
-      stream->CopyToDevice(rows(), args.rows[0].data(), args.rows[0].size_bytes());
-    }
+    held_ = whole ? TableRows() : args.rows[0];
+    most_held_ = whole || options_.most_rows == 0 ? options_.rows : options_.most_rows;
     kernels_.find_rows.Launch(stream, num_indices_, positions(), args.inputs[0].as<float>().data(),
-                              whole ? nullptr : rows(), num_held_, num_indices_);
+                              held_.rows, held_.count, options_.rows, num_indices_);
     const int64_t outputs = num_indices_ / count_;
     kernels_.forward.Launch(stream, outputs * options_.dim, args.output.as<float>().data(),
                             static_cast<const float*>(args.variables[0].data), positions(), count_,
@@ -48,20 +39,16 @@ class EmbeddingOp : public Op {
 
   absl::Status Backward(const BackwardArgs& args, Stream* stream) override {
     if (!options_.variable_gradients) return absl::OkStatus();
-    kernels_.backward.LaunchBlocks(stream, (num_held_ + kRowThreads - 1) / kRowThreads,
+    // How many rows there are only the device knows. Blocks beyond them end at once.
+    kernels_.backward.LaunchBlocks(stream, (most_held_ + kRowThreads - 1) / kRowThreads,
                                    static_cast<float*>(args.variable_gradients[0].data),
                                    args.output_gradient.as<float>().data(), positions(), count_,
-                                   num_indices_, num_held_, options_.dim);
+                                   num_indices_, held_.count, options_.rows, options_.dim);
     return absl::OkStatus();
-  }
-
-  static int64_t MostRows(const EmbeddingOptions& options) {
-    return options.most_rows == 0 ? options.rows : options.most_rows;
   }
 
  private:
   int32_t* positions() const { return reinterpret_cast<int32_t*>(positions_.get()); }
-  int64_t* rows() const { return reinterpret_cast<int64_t*>(rows_.get()); }
 
   const EmbeddingOptions options_;
   const int64_t num_indices_;
@@ -69,8 +56,8 @@ class EmbeddingOp : public Op {
   const EmbeddingKernels kernels_;
   // Of the last Forward.
   const DeviceBuffer positions_;
-  const DeviceBuffer rows_;
-  int64_t num_held_ = 0;  // rows of the variable
+  TableRows held_;         // by the variable; null: all
+  int64_t most_held_ = 0;  // how many these can be
 };
 
 OpTable::MadeOr<Op> MakeEmbedding(CudaContext* context, const EmbeddingOptions& options) {
@@ -82,11 +69,8 @@ OpTable::MadeOr<Op> MakeEmbedding(CudaContext* context, const EmbeddingOptions& 
   const auto indices = static_cast<size_t>(options.batch * options.indices);
   LOCKSTEP_ASSIGN_OR_RETURN(DeviceBuffer positions,
                             context->device()->Allocate(indices * sizeof(int32_t)));
-  const auto most_rows = static_cast<size_t>(EmbeddingOp::MostRows(options));
-  LOCKSTEP_ASSIGN_OR_RETURN(DeviceBuffer rows,
-                            context->device()->Allocate(most_rows * sizeof(int64_t)));
   return std::make_unique<EmbeddingOp>(options, EmbeddingKernels{find_rows, forward, backward},
-                                       std::move(positions), std::move(rows));
+                                       std::move(positions));
 }
 
 const Registration<&MakeEmbedding> kEmbedding;

@@ -43,13 +43,15 @@ LOCKSTEP_DEVICE uint32_t FindIn(const int32_t* positions, int64_t first, int64_t
 }  // namespace
 
 LOCKSTEP_KERNEL void lockstep_find_rows(int32_t* positions, const float* indices,
-                                        const int64_t* rows, int64_t num_rows, int64_t n) {
+                                        const int64_t* rows, const int64_t* num_held,
+                                        int64_t table_rows, int64_t n) {
+  const int64_t held = num_held != nullptr ? *num_held : table_rows;
   ForEachElement(n, [=](int64_t i) {
     const int64_t row = static_cast<int64_t>(indices[i]);
-    if (rows != nullptr) {
-      positions[i] = PositionOf(row, rows, num_rows);
+    if (num_held != nullptr) {
+      positions[i] = PositionOf(row, rows, held);
     } else {
-      positions[i] = row >= 0 && row < num_rows ? static_cast<int32_t>(row) : kNotHeld;
+      positions[i] = row >= 0 && row < held ? static_cast<int32_t>(row) : kNotHeld;
     }
   });
 }
@@ -70,7 +72,9 @@ LOCKSTEP_KERNEL void lockstep_embedding(float* y, const float* table, const int3
 
 LOCKSTEP_KERNEL void lockstep_embedding_gradient(float* to, const float* gradient,
                                                  const int32_t* positions, int64_t count, int64_t n,
-                                                 int64_t num_rows, int64_t dim) {
+                                                 const int64_t* num_held, int64_t table_rows,
+                                                 int64_t dim) {
+  const int64_t num_rows = num_held != nullptr ? *num_held : table_rows;
   __shared__ uint32_t found[kRowThreads];
   for (int64_t begin = int64_t{blockIdx.x} * kRowThreads; begin < num_rows;
        begin += int64_t{gridDim.x} * kRowThreads) {

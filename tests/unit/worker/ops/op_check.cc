@@ -144,6 +144,12 @@ Array OpRun::Forward(Op& op, Mode mode, uint64_t random_key) {
   input_views_.assign(from.begin(), from.end());
   variable_views_.assign(of.begin(), of.end());
   output_view_ = Upload(output_at_, output, ops_.type());
+  std::vector<int64_t> most_rows;
+  for (const std::span<const int64_t> held : rows) {
+    most_rows.push_back(static_cast<int64_t>(held.size()));
+  }
+  row_lists_ = *RowLists::Create(most_rows, ops_.device());
+  REQUIRE(row_lists_.Bring(rows, ops_.stream()).ok());
   const TensorView key =
       *staging_.ToDevice(random_key_at_, {DType::kInt64, Shape({1}), &random_key}, ops_.stream());
   const Op::ForwardArgs args{.mode = mode,
@@ -151,7 +157,7 @@ Array OpRun::Forward(Op& op, Mode mode, uint64_t random_key) {
                              .inputs = input_views_,
                              .variables = variable_views_,
                              .output = output_view_,
-                             .rows = rows};
+                             .rows = row_lists_.on_device()};
   REQUIRE(op.Forward(args, ops_.stream()).ok());
   Download(output_view_, output);
   Finish();

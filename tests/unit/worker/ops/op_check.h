@@ -12,6 +12,7 @@
 #include "worker/ops/cpu/ops.h"
 #include "worker/ops/loss.h"
 #include "worker/ops/op_table.h"
+#include "worker/tower/row_lists.h"
 #include "worker/tower/staging.h"
 
 namespace lockstep::worker {
@@ -88,6 +89,7 @@ struct OpRun {
 
   TestOps& ops_;
   Staging staging_;
+  RowLists row_lists_;
   std::deque<Rounded> rounded_;  // what the device copies in another type
   int inputs_at_ = 0;            // their first place; likewise
   int variables_at_ = 0;

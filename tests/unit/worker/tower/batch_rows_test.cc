@@ -21,31 +21,6 @@ int VariableNamed(const ModelGraph& graph, const std::string& name) {
   return -1;
 }
 
-// The rows of the tables, taken out of whole variables, with gradients of their size.
-struct PartOperands {
-  PartOperands(const ModelGraph& graph, Operands* whole,
-               std::span<const std::span<const int64_t>> rows) {
-    for (size_t v = 0; v < graph.variables().size(); ++v) {
-      views.push_back(whole->variable_views[v]);
-      gradient_views.push_back(whole->gradient_views[v]);
-      if (!graph.variables()[v].sparse) continue;
-      const int64_t dim = graph.variables()[v].shape.dim(1);
-      const int64_t count = static_cast<int64_t>(rows[v].size());
-      tables.emplace_back(DType::kFloat32, Shape({count, dim}));
-      for (int64_t i = 0; i < count * dim; ++i) {
-        tables.back().as<float>()[i] =
-            whole->variables[v].as<float>()[rows[v][i / dim] * dim + i % dim];
-      }
-      views.back() = tables.back().view();
-      tables.push_back(tables.back().Clone());
-      gradient_views.back() = tables.back().view();
-    }
-  }
-  std::vector<TensorView> views;
-  std::vector<MutableTensorView> gradient_views;
-  std::vector<Tensor> tables;  // values and gradients in turn
-};
-
 TEST_CASE("the rows of a step are those of all its batches, ascending, each once") {
   const ModelGraph graph = GraphOf(R"pb(
     input_shape: [ 5 ]

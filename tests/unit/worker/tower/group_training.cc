@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "worker/tower/batch_rows.h"
+
 namespace lockstep::worker {
 namespace {
 
@@ -124,8 +126,8 @@ absl::StatusOr<std::unique_ptr<TowerGroup>> MakeGroup(const ModelGraph& graph,
                              .reducer = reducer});
 }
 
-absl::StatusOr<std::vector<Tensor>> TrainStep(TowerGroup* group, const ModelGraph& graph,
-                                              int step) {
+absl::StatusOr<std::vector<Tensor>> TrainStep(TowerGroup* group, const ModelGraph& graph, int step,
+                                              Tables tables) {
   const int64_t size = step % 2 == 0 ? kBatch : kSmallerBatch;
   std::vector<Batch> batches;
   for (int tower = 0; tower < group->size(); ++tower) {
@@ -135,10 +137,27 @@ absl::StatusOr<std::vector<Tensor>> TrainStep(TowerGroup* group, const ModelGrap
   for (Tensor& variable : operands.variables) {
     for (float& value : variable.as<float>()) value *= 1 + 0.01f * static_cast<float>(step);
   }
-  const absl::StatusOr<float> loss =
-      group->Train(batches, {operands.variable_views}, operands.gradient_views,
-                   static_cast<uint64_t>(step + 1), [](std::span<const int>) {});
-  if (!loss.ok()) return loss.status();
+  const auto train = [&](const VariableValues& values,
+                         std::span<const MutableTensorView> gradients) {
+    return group
+        ->Train(batches, values, gradients, static_cast<uint64_t>(step + 1),
+                [](std::span<const int>) {})
+        .status();
+  };
+  if (tables == Tables::kWhole) {
+    const absl::Status trained = train({operands.variable_views}, operands.gradient_views);
+    if (!trained.ok()) return trained;
+    return std::move(operands.gradients);
+  }
+  BatchRows rows(graph);
+  rows.Collect(batches);
+  const PartOperands part(graph, &operands, rows.rows());
+  const absl::Status trained = train({part.views, rows.rows()}, part.gradient_views);
+  if (!trained.ok()) return trained;
+  for (size_t v = 0, table = 0; v < graph.variables().size(); ++v) {
+    if (!graph.variables()[v].sparse) continue;
+    operands.gradients[v] = part.tables[2 * table++ + 1].Clone();
+  }
   return std::move(operands.gradients);
 }
 

@@ -30,9 +30,12 @@ absl::StatusOr<std::unique_ptr<TowerGroup>> MakeGroup(const ModelGraph& graph,
                                                       const ReducerOptions& reducer = {},
                                                       std::vector<int64_t> smaller_batches = {});
 
+enum class Tables { kWhole, kRows };  // what values hold of them: all, or what the step looks up
+
 // The gradients of a step that has data, values and random numbers of its own. Every second one has
 // a batch of kSmallerBatch.
-absl::StatusOr<std::vector<Tensor>> TrainStep(TowerGroup* group, const ModelGraph& graph, int step);
+absl::StatusOr<std::vector<Tensor>> TrainStep(TowerGroup* group, const ModelGraph& graph, int step,
+                                              Tables tables = Tables::kWhole);
 
 // The gradients of one step; `announced` gets each when it is final.
 absl::StatusOr<std::vector<Tensor>> Train(

@@ -369,6 +369,25 @@ Operands::Operands(const ModelGraph& graph) {
   for (const Tensor& variable : variables) variable_views.push_back(variable.view());
 }
 
+PartOperands::PartOperands(const ModelGraph& graph, Operands* whole,
+                           std::span<const std::span<const int64_t>> rows) {
+  for (size_t v = 0; v < graph.variables().size(); ++v) {
+    views.push_back(whole->variable_views[v]);
+    gradient_views.push_back(whole->gradient_views[v]);
+    if (!graph.variables()[v].sparse) continue;
+    const int64_t dim = graph.variables()[v].shape.dim(1);
+    const int64_t count = static_cast<int64_t>(rows[v].size());
+    tables.emplace_back(DType::kFloat32, Shape({count, dim}));
+    for (int64_t i = 0; i < count * dim; ++i) {
+      tables.back().as<float>()[i] =
+          whole->variables[v].as<float>()[rows[v][i / dim] * dim + i % dim];
+    }
+    views.back() = tables.back().view();
+    tables.push_back(tables.back().Clone());
+    gradient_views.back() = tables.back().view();
+  }
+}
+
 bool SameBits(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.num_bytes()) == 0;
 }

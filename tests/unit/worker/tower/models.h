@@ -1,6 +1,8 @@
 // Small models with every kind of layer, and data for them.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,15 @@ struct Operands {
   std::vector<Tensor> gradients;
   std::vector<TensorView> variable_views;
   std::vector<MutableTensorView> gradient_views;
+};
+
+// The same with tables in part: these rows of them, taken out of `whole`.
+struct PartOperands {
+  PartOperands(const ModelGraph& graph, Operands* whole,
+               std::span<const std::span<const int64_t>> rows);
+  std::vector<TensorView> views;
+  std::vector<MutableTensorView> gradient_views;
+  std::vector<Tensor> tables;  // values and gradients in turn
 };
 
 // Equal to the last bit.

@@ -1,7 +1,9 @@
 // Steps that a device launches as graphs: they have the bits of steps that it enqueues.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,32 +25,66 @@ std::vector<const char*> AllModels() {
   return models;
 }
 
-TEST_CASE("a step that is launched as a graph has the bits of one that is enqueued") {
+// Steps of a model, some of them against those of a group that has enqueued nothing before. How
+// many sizes the gradients of later steps have: with more rows they are larger.
+size_t CheckSteps(size_t model, int towers, Tables tables) {
   constexpr int kSteps = 7;
   constexpr int kCaptured = 3;  // and launched then
-  const std::vector<const char*> models = AllModels();
-  for (size_t model = 0; model < models.size(); ++model) {
-    const ModelGraph graph = GraphOf(models[model]);
+  const ModelGraph graph = GraphOf(AllModels()[model]);
+  const auto device = test::MakeTestDevice(/*threads=*/1);
+  const bool has_graphs = device->name().starts_with("cuda");
+  const ReducerOptions reducer = OptionsOf(towers, model);
+  const auto make = [&] {
+    return *MakeGroup(graph, device.get(), test::OpsOfTestDevice(), reducer, {kSmallerBatch});
+  };
+  const auto group = make();
+  std::set<int64_t> sizes;
+  for (int step = 0; step < kSteps; ++step) {
+    CAPTURE(model, towers, step, tables == Tables::kRows);
+    const uint64_t before = device->use().graph_launches;
+    const std::vector<Tensor> gradients = *TrainStep(group.get(), graph, step, tables);
+    const uint64_t launches = device->use().graph_launches - before;
+    // The first step of each size is enqueued.
+    CHECK(launches == (has_graphs && step >= 2 ? static_cast<uint64_t>(towers) : 0));
+    int64_t elements = 0;
+    for (const Tensor& gradient : gradients) elements += gradient.num_elements();
+    if (step >= 2) sizes.insert(elements);
+    if (step != kCaptured && step != kSteps - 1) continue;
+    CHECK(AreSame(gradients, *TrainStep(make().get(), graph, step, tables)));
+    CHECK(device->use().graph_launches == before + launches);
+  }
+  return sizes.size();
+}
+
+TEST_CASE("a step that is launched as a graph has the bits of one that is enqueued") {
+  size_t sizes = 0;
+  for (size_t model = 0; model < AllModels().size(); ++model) {
+    const ModelGraph graph = GraphOf(AllModels()[model]);
     for (const int towers : {1, 2}) {
-      const auto device = test::MakeTestDevice(/*threads=*/1);
-      const bool has_graphs = device->name().starts_with("cuda");
-      const ReducerOptions reducer = OptionsOf(towers, model);
-      const auto make = [&] {
-        return *MakeGroup(graph, device.get(), test::OpsOfTestDevice(), reducer, {kSmallerBatch});
-      };
-      const auto group = make();
-      for (int step = 0; step < kSteps; ++step) {
-        CAPTURE(model, towers, step);
-        const uint64_t before = device->use().graph_launches;
-        const std::vector<Tensor> gradients = *TrainStep(group.get(), graph, step);
-        const uint64_t launches = device->use().graph_launches - before;
-        // The first step of each size is enqueued.
-        CHECK(launches == (has_graphs && step >= 2 ? static_cast<uint64_t>(towers) : 0));
-        if (step != kCaptured && step != kSteps - 1) continue;
-        CHECK(AreSame(gradients, *TrainStep(make().get(), graph, step)));
-        CHECK(device->use().graph_launches == before + launches);
-      }
+      CheckSteps(model, towers, Tables::kWhole);
+      if (std::ranges::none_of(graph.variables(), &ModelVariable::sparse)) continue;
+      sizes = std::max(sizes, CheckSteps(model, towers, Tables::kRows));
     }
+  }
+  CHECK(sizes > 2);  // so that graphs of both batch sizes cannot have the same rows each time
+}
+
+TEST_CASE("steps on whole tables and on rows of them are launched as graphs of their own") {
+  const ModelGraph graph = GraphOf(kWideAndDeep);
+  const auto device = test::MakeTestDevice(/*threads=*/1);
+  const bool has_graphs = device->name().starts_with("cuda");
+  const auto make = [&] {
+    return *MakeGroup(graph, device.get(), test::OpsOfTestDevice(), {}, {kSmallerBatch});
+  };
+  const auto group = make();
+  for (int step = 0; step < 12; ++step) {
+    CAPTURE(step);
+    const Tables tables = step / 2 % 2 == 0 ? Tables::kWhole : Tables::kRows;
+    const uint64_t before = device->use().graph_launches;
+    const std::vector<Tensor> gradients = *TrainStep(group.get(), graph, step, tables);
+    // The first step of each size and kind is enqueued.
+    CHECK(device->use().graph_launches - before == (has_graphs && step >= 4 ? 1u : 0u));
+    CHECK(AreSame(gradients, *TrainStep(make().get(), graph, step, tables)));
   }
 }
 

@@ -10,20 +10,22 @@ namespace lockstep::worker::cuda {
 namespace {
 
 TEST_CASE("indices are found among the rows that a variable holds") {
-  const std::vector<int64_t> rows = {0, 3, 4, 9, 16777215};
+  const std::vector<int64_t> rows = {0, 3, 4, 9, 16777215, 1};  // the last is one of before
+  const int64_t held = 5;
   Guarded<float> indices(7);
   const std::vector<float> asked = {9, 0, 16777215, 4, 3, 5, 100};
   for (int64_t i = 0; i < 7; ++i) indices[i] = asked[static_cast<size_t>(i)];
   for (const Grid& grid : {Grid{1, 1}, Grid{2, 32}}) {
     Guarded<int32_t> positions(7);
     Launch("lockstep_find_rows", grid, positions.data(), static_cast<const float*>(indices.data()),
-           rows.data(), int64_t{5}, int64_t{7});
+           rows.data(), &held, int64_t{1} << 24, int64_t{7});
     CHECK(std::vector<int32_t>(positions.data(), positions.data() + 7) ==
           std::vector<int32_t>{3, 0, 4, 2, 1, -1, -1});
     CHECK(positions.IsIntact());
     // A whole table.
     Launch("lockstep_find_rows", grid, positions.data(), static_cast<const float*>(indices.data()),
-           static_cast<const int64_t*>(nullptr), int64_t{10}, int64_t{7});
+           static_cast<const int64_t*>(nullptr), static_cast<const int64_t*>(nullptr), int64_t{10},
+           int64_t{7});
     CHECK(std::vector<int32_t>(positions.data(), positions.data() + 7) ==
           std::vector<int32_t>{9, 0, -1, 4, 3, 5, -1});
   }
@@ -76,10 +78,6 @@ TEST_CASE("the gradient of a row sums its occurrences in their order, and of no 
           Guarded<float> gradient = Numbers(n * dim, 2);
           Guarded<int32_t> positions = Positions(n, rows);
           positions[n / 2] = -1;
-          Guarded<float> to(rows * dim);
-          Launch("lockstep_embedding_gradient", {blocks, kRowThreads}, to.data(),
-                 static_cast<const float*>(gradient.data()),
-                 static_cast<const int32_t*>(positions.data()), kCount, n, rows, dim);
           std::vector<float> wanted(static_cast<size_t>(rows * dim));
           for (int64_t i = 0; i < n; ++i) {
             if (positions[i] < 0) continue;
@@ -87,8 +85,16 @@ TEST_CASE("the gradient of a row sums its occurrences in their order, and of no 
               wanted[static_cast<size_t>(positions[i] * dim + d)] += gradient[i * dim + d];
             }
           }
-          CHECK(std::equal(wanted.begin(), wanted.end(), to.data()));
-          CHECK(to.IsIntact());
+          // All rows of a table, and so many of a larger one.
+          for (const bool whole : {true, false}) {
+            Guarded<float> to(rows * dim);
+            Launch("lockstep_embedding_gradient", {blocks, kRowThreads}, to.data(),
+                   static_cast<const float*>(gradient.data()),
+                   static_cast<const int32_t*>(positions.data()), kCount, n,
+                   whole ? nullptr : &rows, whole ? rows : 10 * rows, dim);
+            CHECK(std::equal(wanted.begin(), wanted.end(), to.data()));
+            CHECK(to.IsIntact());
+          }
         }
       }
     }
@@ -105,7 +111,7 @@ TEST_CASE("rows that were added up have the gradient of their sum") {
   Guarded<float> to(3);
   Launch("lockstep_embedding_gradient", {1, kRowThreads}, to.data(),
          static_cast<const float*>(gradient.data()), static_cast<const int32_t*>(positions.data()),
-         int64_t{3}, int64_t{6}, int64_t{3}, int64_t{1});
+         int64_t{3}, int64_t{6}, static_cast<const int64_t*>(nullptr), int64_t{3}, int64_t{1});
   CHECK(std::vector<float>(to.data(), to.data() + 3) == std::vector<float>{11, 10, 12});
 }
 
