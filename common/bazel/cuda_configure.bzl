@@ -1,6 +1,8 @@
 """@local_cuda: the CUDA toolkit of this machine, or an empty twin of it.
 
 defs.bzl has HAVE_CUDA, CUDA_HOME and CUDA_VERSION, which is 0 without a toolkit; //:headers has the toolkit's headers.
+CUDA_COMPILER is a checksum of nvcc and the programs that it calls, taken when Bazel's server starts: a toolkit that was
+upgraded in its place compiles the kernels again.
 A toolkit is nvcc with its headers. HAVE_CUBLAS_LT, HAVE_CUDNN and HAVE_STUB_DRIVER say what else it has, which tests
 use: //:stub_driver is its stand-in for the driver. No program is linked from the toolkit: it opens libraries of CUDA at
 run time. Without a toolkit both targets are empty, so that a CPU build works everywhere.
@@ -26,6 +28,16 @@ filegroup(name = "stub_driver", srcs = glob(["libcuda_stub.so"]), visibility = [
 # The first one that compiles C++20.
 _LEAST_VERSION = 12000
 
+_COMPILER = [
+    "bin/nvcc",
+    "bin/nvcc.profile",
+    "bin/cudafe++",
+    "bin/ptxas",
+    "bin/fatbinary",
+    "nvvm/bin/cicc",
+    "nvvm/libdevice/libdevice.10.bc",
+]
+
 def _version(ctx, home):
     header = ctx.read(home + "/include/cuda_runtime_api.h")
     for line in header.split("\n"):
@@ -35,6 +47,13 @@ def _version(ctx, home):
 
 def _has(ctx, home, *files):
     return all([ctx.path(home + "/" + file).exists for file in files])
+
+def _compiler(ctx, home):
+    files = [home + "/" + file for file in _COMPILER if _has(ctx, home, file)]
+    result = ctx.execute(["sh", "-c", "cat \"$@\" | sha256sum", "sh"] + files)
+    if result.return_code != 0 or result.stderr:
+        fail("CUDA's compiler in %s cannot be read: %s" % (home, result.stderr))
+    return result.stdout.split(" ")[0]
 
 def _cuda_impl(ctx):
     home = ctx.os.environ.get("CUDA_HOME") or "/usr/local/cuda"
@@ -56,6 +75,7 @@ def _cuda_impl(ctx):
         "HAVE_STUB_DRIVER": have_stub_driver,
         "CUDA_HOME": home,
         "CUDA_VERSION": version,
+        "CUDA_COMPILER": _compiler(ctx, home) if version > 0 else "",
     }
     ctx.file("defs.bzl", "".join(["%s = %r\n" % definition for definition in definitions.items()]))
 

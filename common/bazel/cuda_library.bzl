@@ -4,7 +4,7 @@ The program is linked from no library of CUDA. Where there is no nvcc the bytes 
 rules_cuda would need a newer Bazel and the network.
 """
 
-load("@local_cuda//:defs.bzl", "CUDA_HOME", "CUDA_VERSION", "HAVE_CUDA")
+load("@local_cuda//:defs.bzl", "CUDA_COMPILER", "CUDA_HOME", "HAVE_CUDA")
 load("//common/bazel:cc.bzl", "cc_library")
 
 # Code for A100 and H100, and what the driver compiles for later ones. 8.6 and 8.9 run the code for 8.0.
@@ -52,9 +52,9 @@ def _compiled_kernels_impl(ctx):
         inputs = depset([unit] + ctx.files.srcs, transitive = headers),
         outputs = [fatbin, report],
         # What ptxas says of each kernel goes to stderr, as errors do.
-        command = "report=$1; shift; \"$@\" 2>\"$report\" || { cat \"$report\" >&2; exit 1; }",
-        arguments = [report.path, CUDA_HOME + "/bin/nvcc"] + _TARGETS + _OPTIONS + ["-o", fatbin.path, unit.path],
-        env = {"LOCKSTEP_CUDA_VERSION": str(CUDA_VERSION)},  # another toolkit compiles again
+        command = "report=$1; shift 2; \"$@\" 2>\"$report\" || { cat \"$report\" >&2; exit 1; }",
+        # Nothing reads the second: another compiler compiles again. Bazel ignores `env` beside the shell's own.
+        arguments = [report.path, CUDA_COMPILER, CUDA_HOME + "/bin/nvcc"] + _TARGETS + _OPTIONS + ["-o", fatbin.path, unit.path],
         use_default_shell_env = True,
         mnemonic = "Nvcc",
         progress_message = "Compiling kernels " + ctx.label.name,
