@@ -6,7 +6,7 @@
 
 namespace lockstep::worker::cuda {
 
-// For a CudaDevice. kBfloat16 is kFloat32.
+// For a CudaDevice.
 const OpTable& Ops(Precision precision = Precision::kFloat32);
 
 // The same while it is filled, before main: the file of each op adds it.
