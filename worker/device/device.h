@@ -68,6 +68,10 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream(const StreamOptions& options) = 0;
   virtual absl::StatusOr<std::unique_ptr<Event>> CreateEvent() = 0;
 
+  // Whether this device reads the memory of `other`, which is of its kind, without the host in
+  // between. The driver's error leaves the device as it is.
+  virtual absl::StatusOr<bool> HasLinkTo(const Device& other) const { return &other == this; }
+
   // The first error of any work on this device. It stays; later work is skipped.
   virtual absl::Status status() const = 0;
   virtual DeviceUse use() const { return {}; }

@@ -90,9 +90,9 @@ void FakeDeviceCalls::AddTo(DriverFunctions* functions) {
       return kSuccess;
     });
   };
-  functions->DeviceCanAccessPeer = [](int* can_access, CUdevice, CUdevice) -> CUresult {
+  functions->DeviceCanAccessPeer = [](int* can_access, CUdevice device, CUdevice peer) -> CUresult {
     return CallAnywhere("cuDeviceCanAccessPeer", [&](FakeDriver& driver) {
-      *can_access = driver.has_links_ ? 1 : 0;
+      *can_access = driver.cut_links_.contains({device, peer}) ? 0 : 1;
       return kSuccess;
     });
   };

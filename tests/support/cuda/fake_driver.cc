@@ -43,7 +43,6 @@ CUcontext& FakeCalls::CurrentContext() { return current_context; }
 FakeDriver::FakeDriver(uint64_t seed) : work_(/*threads=*/1, seed) {
   LOCKSTEP_CHECK(current_driver == nullptr);
   current_driver = this;
-  while (peers_.size() + 1 < kMostDevices) peers_.push_back(work_.MakePeer());
 }
 
 FakeDriver::~FakeDriver() {
@@ -181,12 +180,19 @@ CUresult FakeDriver::Enter(const char* call, bool needs_context) {
 void FakeDriver::SetDeviceCount(int count) {
   LOCKSTEP_CHECK(count <= kMostDevices);
   absl::MutexLock lock(&mutex_);
+  while (static_cast<int>(peers_.size()) + 1 < count) peers_.push_back(work_.MakePeer());
   device_count_ = count;
 }
 
-void FakeDriver::CutLinks() {
+void FakeDriver::CutLink(int device, int peer) {
   absl::MutexLock lock(&mutex_);
-  has_links_ = false;
+  cut_links_.emplace(device, peer);
+}
+
+void FakeDriver::CutLinks() {
+  for (int device = 0; device < kMostDevices; ++device) {
+    for (int peer = 0; peer < kMostDevices; ++peer) CutLink(device, peer);
+  }
 }
 
 int FakeDriver::device_count() const {

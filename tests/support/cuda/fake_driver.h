@@ -13,8 +13,10 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -49,7 +51,7 @@ class FakeDriver {
   DeferredDevice* work() { return &work_; }
 
   // 1 until then. At most kMostDevices.
-  static constexpr int kMostDevices = 3;
+  static constexpr int kMostDevices = 8;
   void SetDeviceCount(int count);
   int device_count() const;
 
@@ -65,7 +67,8 @@ class FakeDriver {
   int64_t calls() const;
   // "cuMemAlloc"; empty: none has failed so.
   std::string failed_call() const;
-  // From now on there are none between devices.
+  // From now on `device` does not read the memory of `peer` directly; or no device another one's.
+  void CutLink(int device, int peer);
   void CutLinks();
   // What each device has, and cuMemAlloc refuses to exceed.
   void SetMemory(size_t bytes);
@@ -153,7 +156,7 @@ class FakeDriver {
   size_t memory_ ABSL_GUARDED_BY(mutex_) = size_t{1} << 30;
   std::array<size_t, kMostDevices> used_ ABSL_GUARDED_BY(mutex_) = {};
   int device_count_ ABSL_GUARDED_BY(mutex_) = 1;
-  bool has_links_ ABSL_GUARDED_BY(mutex_) = true;
+  std::set<std::pair<int, int>> cut_links_ ABSL_GUARDED_BY(mutex_);
   int64_t copies_to_device_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t copies_from_pageable_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t omitted_copy_ ABSL_GUARDED_BY(mutex_) = -1;

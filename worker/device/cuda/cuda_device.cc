@@ -93,12 +93,19 @@ void CudaDevice::WaitForAll() const {
   driver()->CtxSynchronize();
 }
 
-absl::Status CudaDevice::EnablePeerAccess(const CudaDevice& peer) {
-  if (peer.context_ == context_) return absl::OkStatus();
+absl::StatusOr<bool> CudaDevice::HasLinkTo(const Device& other) const {
+  const auto& peer = static_cast<const CudaDevice&>(other);
+  if (peer.context_ == context_) return true;
   int can_access = 0;
   LOCKSTEP_RETURN_IF_ERROR(driver_->ToStatus(
       driver()->DeviceCanAccessPeer(&can_access, handle_, peer.handle_), "cuDeviceCanAccessPeer"));
-  if (can_access == 0) return absl::UnavailableError("no direct link");
+  return can_access != 0;
+}
+
+absl::Status CudaDevice::EnablePeerAccess(const CudaDevice& peer) {
+  if (peer.context_ == context_) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_link, HasLinkTo(peer));
+  if (!has_link) return absl::UnavailableError("no direct link");
   MakeCurrent();
   const CUresult result = driver()->CtxEnablePeerAccess(peer.context_, /*flags=*/0);
   if (result == kErrorPeerAccessAlreadyEnabled) return absl::OkStatus();

@@ -56,6 +56,7 @@ class CudaDevice : public Device {
   absl::StatusOr<HostRegistration> RegisterReadOnly(std::span<const std::byte> memory) override;
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream(const StreamOptions& options) override;
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
+  absl::StatusOr<bool> HasLinkTo(const Device& other) const override;
   absl::Status status() const override;
   DeviceUse use() const override;
   void CountTrainingStep() override { training_steps_.fetch_add(1, std::memory_order_relaxed); }

@@ -82,8 +82,16 @@ TEST_CASE("a GPU reads another one's memory directly where there is a link") {
   fake.FailCall(2, test::kErrorLaunchFailed);
   CHECK_THAT(std::string(first->EnablePeerAccess(*second).message()),
              Catch::StartsWith("cuCtxEnablePeerAccess: CUDA_ERROR"));
-  fake.CutLinks();
+  fake.CutLink(0, 1);
   CHECK(first->EnablePeerAccess(*second).message() == "no direct link");
+  CHECK_FALSE(*first->HasLinkTo(*second));
+  CHECK(*second->HasLinkTo(*first));
+  fake.FailCall(0, test::kErrorLaunchFailed);
+  CHECK_THAT(std::string(first->HasLinkTo(*second).status().message()),
+             Catch::StartsWith("cuDeviceCanAccessPeer: CUDA_ERROR"));
+  fake.CutLinks();
+  CHECK_FALSE(*second->HasLinkTo(*first));
+  CHECK(*second->HasLinkTo(*second));
   CHECK(first->status().ok());
 }
 
