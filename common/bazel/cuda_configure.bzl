@@ -3,8 +3,8 @@
 defs.bzl has HAVE_CUDA, CUDA_HOME and CUDA_VERSION, which is 0 without a toolkit; //:headers has the toolkit's headers.
 CUDA_COMPILER is a checksum of nvcc and the programs that it calls, taken when Bazel's server starts: a toolkit that was
 upgraded in its place compiles the kernels again.
-A toolkit is nvcc with its headers. HAVE_CUBLAS_LT, HAVE_CUDNN and HAVE_STUB_DRIVER say what else it has, which tests
-use: //:stub_driver is its stand-in for the driver. No program is linked from the toolkit: it opens libraries of CUDA at
+A toolkit is nvcc with its headers. HAVE_CUBLAS_LT, HAVE_CUDNN, HAVE_NCCL and HAVE_STUB_DRIVER say what else it has, which
+tests use: //:stub_driver is its stand-in for the driver. No program is linked from the toolkit: it opens libraries of CUDA at
 run time. Without a toolkit both targets are empty, so that a CPU build works everywhere.
 The search order is CUDA_HOME, then /usr/local/cuda (change it with --repo_env=CUDA_HOME=...). `./lockstep` sets
 CUDA_HOME where `./lockstep build --cuda` has installed a toolkit.
@@ -72,6 +72,7 @@ def _cuda_impl(ctx):
         "HAVE_CUDA": version > 0,
         "HAVE_CUBLAS_LT": version > 0 and _has(ctx, home, "include/cublasLt.h", cublas_lt),
         "HAVE_CUDNN": version > 0 and _has(ctx, home, "include/cudnn.h", "lib64/libcudnn.so.9"),
+        "HAVE_NCCL": version > 0 and _has(ctx, home, "include/nccl.h", "lib64/libnccl.so.2"),
         "HAVE_STUB_DRIVER": have_stub_driver,
         "CUDA_HOME": home,
         "CUDA_VERSION": version,

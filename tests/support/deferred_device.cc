@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "worker/device/host_stream.h"
 
 namespace lockstep::test {
 
@@ -27,7 +26,7 @@ class DeferredEvent : public worker::Event {
   explicit DeferredEvent(DeferredDevice* device) : device_(device) {}
 
   absl::Status Wait() override {
-    device_->RunUntil(*this);
+    LOCKSTEP_CHECK(device_->RunUntil(*this));  // otherwise streams wait for each other
     return device_->status();
   }
 
@@ -136,7 +135,7 @@ class DeferredPeer : public worker::Device {
 };
 
 DeferredDevice::DeferredDevice(int threads, uint64_t seed)
-    : cpu_(threads), all_memory_({&memory_}) {
+    : cpu_(threads), all_memory_({&memory_}), unblocked_(std::make_unique<DeferredEvent>(this)) {
   Reseed(seed);
 }
 
@@ -164,6 +163,43 @@ void DeferredDevice::OmitWait(int64_t index) {
 int64_t DeferredDevice::waits() const {
   absl::MutexLock lock(&mutex_);
   return waits_;
+}
+
+void DeferredDevice::EnqueueTogether(std::span<worker::HostStream* const> streams,
+                                     const HostTask& task) {
+  absl::MutexLock lock(&mutex_);
+  const auto make_event = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    meetings_.push_back(std::make_unique<DeferredEvent>(this));
+    auto* const event = static_cast<DeferredEvent*>(meetings_.back().get());
+    event->recorded = 1;
+    return event;
+  };
+  auto* const first = static_cast<DeferredStream*>(streams.front());
+  DeferredEvent* const done = make_event();
+  for (worker::HostStream* const stream : streams.subspan(1)) {
+    DeferredEvent* const arrived = make_event();
+    auto& queue = static_cast<DeferredStream*>(stream)->queue_;
+    queue.push_back({{}, arrived, 1, false});
+    queue.push_back({{}, done, 1, true});
+    first->queue_.push_back({{}, arrived, 1, true});
+  }
+  first->queue_.push_back({task, nullptr, 0, false, true});
+  first->queue_.push_back({{}, done, 1, false});
+}
+
+void DeferredDevice::Block(std::span<worker::HostStream* const> streams) {
+  absl::MutexLock lock(&mutex_);
+  auto* const event = static_cast<DeferredEvent*>(unblocked_.get());
+  if (event->recorded == event->reached) ++event->recorded;
+  for (worker::HostStream* const stream : streams) {
+    static_cast<DeferredStream*>(stream)->queue_.push_back({{}, event, event->recorded, true});
+  }
+}
+
+void DeferredDevice::Unblock() {
+  absl::MutexLock lock(&mutex_);
+  auto* const event = static_cast<DeferredEvent*>(unblocked_.get());
+  event->reached = event->recorded;
 }
 
 void DeferredDevice::FailTask(int64_t index) {
@@ -207,7 +243,11 @@ absl::Status DeferredDevice::status() const {
   return status_;
 }
 
-void DeferredDevice::RunUntil(const DeferredEvent& event) {
+bool DeferredDevice::TryReach(worker::Event* event) {
+  return RunUntil(*static_cast<DeferredEvent*>(event));
+}
+
+bool DeferredDevice::RunUntil(const DeferredEvent& event) {
   MakeCurrent();
   absl::MutexLock lock(&mutex_);
   const uint64_t time = event.recorded;
@@ -217,7 +257,7 @@ void DeferredDevice::RunUntil(const DeferredEvent& event) {
     for (DeferredStream* stream : streams_) {
       if (stream->CanRun()) ready.push_back(stream);
     }
-    LOCKSTEP_CHECK(!ready.empty());  // streams wait for each other
+    if (ready.empty()) return false;
     DeferredStream* const stream = Choose(ready);
     const uint64_t run = in_turns_ ? 1 + random_() % kLongestRun : 1;
     for (uint64_t i = 0; i < run && stream->CanRun() && event.reached < time; ++i) {
@@ -225,7 +265,10 @@ void DeferredDevice::RunUntil(const DeferredEvent& event) {
     }
   }
   const auto is_idle = [](const DeferredStream* stream) { return stream->queue_.empty(); };
-  if (std::ranges::all_of(streams_, is_idle)) UseSeed(seed_ + 1);
+  if (!std::ranges::all_of(streams_, is_idle)) return true;
+  meetings_.clear();
+  UseSeed(seed_ + 1);
+  return true;
 }
 
 DeferredStream* DeferredDevice::Choose(const std::vector<DeferredStream*>& ready) {

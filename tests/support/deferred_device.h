@@ -15,6 +15,7 @@
 #include "tests/support/guarded_memory.h"
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/device/device.h"
+#include "worker/device/host_stream.h"
 
 namespace lockstep::test {
 
@@ -39,6 +40,16 @@ class DeferredDevice : public worker::Device {
   // The so-many-th task from now on (from 0) fails.
   void FailTask(int64_t index);
 
+  // Runs `task`, which may touch the memory of all devices, once each of these streams, which are
+  // of this device and its peers, has come to it; none goes on before. OmitWait leaves out none of
+  // it.
+  void EnqueueTogether(std::span<worker::HostStream* const> streams, const worker::HostTask& task);
+  // These streams go no further until Unblock.
+  void Block(std::span<worker::HostStream* const> streams);
+  void Unblock();
+  // Runs work until `event` has been reached. False: it is not, because streams are blocked.
+  bool TryReach(worker::Event* event);
+
   std::string name() const override { return "deferred"; }
   bool is_host() const override { return false; }
   void MakeCurrent() const override { cpu_.MakeCurrent(); }
@@ -62,8 +73,8 @@ class DeferredDevice : public worker::Device {
 
   absl::StatusOr<worker::DeviceBuffer> Allocate(size_t bytes, GuardedMemory* memory);
   void UseSeed(uint64_t seed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Runs work of any stream until `event` has been reached.
-  void RunUntil(const DeferredEvent& event);
+  // The same.
+  bool RunUntil(const DeferredEvent& event);
   DeferredStream* Choose(const std::vector<DeferredStream*>& ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunFirstOf(DeferredStream* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -73,6 +84,9 @@ class DeferredDevice : public worker::Device {
   GuardedMemory memory_ ABSL_GUARDED_BY(mutex_);
   std::vector<GuardedMemory*> all_memory_ ABSL_GUARDED_BY(mutex_);  // and that of the peers
   std::vector<DeferredStream*> streams_ ABSL_GUARDED_BY(mutex_);
+  // Of EnqueueTogether; kept until all work is done.
+  std::vector<std::unique_ptr<worker::Event>> meetings_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<worker::Event> unblocked_ ABSL_GUARDED_BY(mutex_);
   uint64_t seed_ ABSL_GUARDED_BY(mutex_) = 0;
   std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);
   // Streams take turns at random. False: one goes before the other, for as long as it can.

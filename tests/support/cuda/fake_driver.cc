@@ -127,19 +127,56 @@ bool FakeDriver::IsPinned(const void* begin, size_t bytes) const {
   return false;
 }
 
-void FakeDriver::EnqueueOn(HostStream* stream, std::function<void()> work) {
+worker::HostTask FakeDriver::TaskOf(std::function<void()> work) {
   launches_.push_back(std::make_unique<std::function<void()>>(std::move(work)));
   const auto run = [](void* launch, const void*, uint64_t) {
     (*static_cast<std::function<void()>*>(launch))();
     return absl::OkStatus();
   };
-  stream->Enqueue({run, launches_.back().get(), nullptr, 0});
+  return {run, launches_.back().get(), nullptr, 0};
+}
+
+void FakeDriver::EnqueueOn(HostStream* stream, std::function<void()> work) {
+  stream->Enqueue(TaskOf(std::move(work)));
+}
+
+bool FakeDriver::EnqueueTogether(std::span<const CUstream> streams, std::span<const int> devices,
+                                 std::function<void()> work) {
+  absl::MutexLock lock(&mutex_);
+  std::vector<HostStream*> all;
+  for (size_t i = 0; i < streams.size(); ++i) {
+    const auto found = streams_.find(streams[i]);
+    if (found == streams_.end() || found->second.device != devices[i]) return false;
+    if (CaptureOf(streams[i]) != nullptr) return false;
+    all.push_back(static_cast<HostStream*>(found->second.object.get()));
+  }
+  work_.EnqueueTogether(all, TaskOf(std::move(work)));
+  return true;
+}
+
+void FakeDriver::Block(std::span<const CUstream> streams) {
+  absl::MutexLock lock(&mutex_);
+  std::vector<HostStream*> all;
+  for (const CUstream stream : streams) {
+    all.push_back(static_cast<HostStream*>(streams_.at(stream).object.get()));
+  }
+  work_.Block(all);
+}
+
+bool FakeDriver::IsMemoryOf(int device, const void* begin, size_t bytes) const {
+  absl::MutexLock lock(&mutex_);
+  return DeviceOf(reinterpret_cast<CUdeviceptr>(begin), bytes) == device;
 }
 
 void FakeDriver::FailCall(int64_t index, CUresult result) {
   absl::MutexLock lock(&mutex_);
   failing_call_ = calls_ + index;
   failing_result_ = result;
+}
+
+void FakeDriver::LoseDevice(int device) {
+  absl::MutexLock lock(&mutex_);
+  lost_device_ = device;
 }
 
 int64_t FakeDriver::calls() const {
@@ -174,6 +211,7 @@ CUresult FakeDriver::Enter(const char* call, bool needs_context) {
   }
   const int device = CurrentDevice();
   if (needs_context && (device < 0 || device >= device_count_)) return kErrorInvalidContext;
+  if (needs_context && lost_device_ == device) return kErrorLaunchFailed;
   return WorkResult();
 }
 
@@ -215,12 +253,17 @@ CUresult FakeDriver::WorkResult() const {
 }
 
 CUresult FakeDriver::RunAll() {
-  const std::unique_ptr<worker::Event> reached = *work_.CreateEvent();
+  bool has_run_all = true;
   for (auto& [handle, stream] : streams_) {
-    stream.object->Record(reached.get());
-    reached->Wait().IgnoreError();
+    events_of_all_.push_back(*work_.CreateEvent());
+    worker::Event* const reached = events_of_all_.back().get();
+    stream.object->Record(reached);
+    if (!work_.TryReach(reached)) has_run_all = false;
   }
-  launches_.clear();
+  if (has_run_all) {
+    launches_.clear();
+    events_of_all_.clear();
+  }
   return WorkResult();
 }
 

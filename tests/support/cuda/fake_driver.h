@@ -47,6 +47,16 @@ class FakeDriver {
   // Work that such a library enqueues. False: the current device has no such stream.
   bool Enqueue(worker::cuda::CUstream stream, std::function<void()> work);
 
+  // The same with one stream of each of several devices: `work` may touch the memory of all, runs
+  // when all have come to it, and none goes on before. False: one is not of the device of its place
+  // in `devices`, or is captured.
+  bool EnqueueTogether(std::span<const worker::cuda::CUstream> streams,
+                       std::span<const int> devices, std::function<void()> work);
+  // These streams go no further until work()->Unblock().
+  void Block(std::span<const worker::cuda::CUstream> streams);
+  // Whether so many bytes from there are in memory of this device.
+  bool IsMemoryOf(int device, const void* begin, size_t bytes) const;
+
   // Order of the work, waits that are left out, work that fails.
   DeferredDevice* work() { return &work_; }
 
@@ -63,6 +73,8 @@ class FakeDriver {
 
   // The so-many-th call from now on (from 0) returns this error. One that frees something frees it.
   void FailCall(int64_t index, worker::cuda::CUresult result);
+  // From now on every call for this device fails, but those for others do not.
+  void LoseDevice(int device);
   // So far.
   int64_t calls() const;
   // "cuMemAlloc"; empty: none has failed so.
@@ -95,7 +107,7 @@ class FakeDriver {
 
   // What a call returns at once; kSuccess: it goes on.
   CUresult Enter(const char* call, bool needs_context = true) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Runs what was enqueued, as far as it was recorded. The error of the work.
+  // Runs what was enqueued, but for streams that are blocked. The error of the work.
   CUresult RunAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   CUresult WorkResult() const;
   // The device whose context is current.
@@ -118,6 +130,8 @@ class FakeDriver {
   // Null: the current device has no such stream, no device such an event.
   worker::HostStream* Find(worker::cuda::CUstream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   worker::Event* Find(worker::cuda::CUevent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A task of the work, which is kept until all work is done.
+  worker::HostTask TaskOf(std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   struct Buffer {
     worker::DeviceBuffer memory;
@@ -151,6 +165,7 @@ class FakeDriver {
   std::set<worker::cuda::CUfunction> loaded_kernels_ ABSL_GUARDED_BY(mutex_);
   // Kernels and other work that may not have run.
   std::vector<std::unique_ptr<std::function<void()>>> launches_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<worker::Event>> events_of_all_ ABSL_GUARDED_BY(mutex_);  // of RunAll
   size_t modules_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t contexts_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t memory_ ABSL_GUARDED_BY(mutex_) = size_t{1} << 30;
@@ -163,6 +178,7 @@ class FakeDriver {
   int64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t failing_call_ ABSL_GUARDED_BY(mutex_) = -1;
   CUresult failing_result_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<int> lost_device_ ABSL_GUARDED_BY(mutex_);
   std::string failed_call_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -17,6 +17,7 @@ using worker::cuda::CUstream;
 using worker::cuda::DriverFunctions;
 using worker::cuda::kErrorCapturedEvent;
 using worker::cuda::kErrorCaptureIsolation;
+using worker::cuda::kErrorNotReady;
 using worker::cuda::kEventRecordExternal;
 using worker::cuda::kEventWaitExternal;
 using worker::cuda::kSuccess;
@@ -107,6 +108,15 @@ void FakeStreamCalls::AddTo(DriverFunctions* functions) {
       if (driver.captured_events_.contains(event)) return kErrorCapturedEvent;
       point->Wait().IgnoreError();
       return driver.WorkResult();
+    });
+  };
+  functions->EventQuery = [](CUevent event) -> CUresult {
+    return Call("cuEventQuery", [&](FakeDriver& driver) {
+      worker::Event* const point = driver.Find(event);
+      if (point == nullptr) return kErrorInvalidHandle;
+      if (driver.captured_events_.contains(event)) return kErrorCapturedEvent;
+      const bool is_reached = driver.work_.TryReach(point);
+      return is_reached ? driver.WorkResult() : kErrorNotReady;
     });
   };
   functions->ModuleLoadData = [](CUmodule* module, const void* image) -> CUresult {

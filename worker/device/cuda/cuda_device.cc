@@ -28,7 +28,10 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const Driver* dri
 }
 
 CudaDevice::CudaDevice(const Driver* driver, int ordinal, uint64_t memory_limit)
-    : driver_(driver), name_(absl::StrCat("cuda:", ordinal)), memory_limit_(memory_limit) {}
+    : driver_(driver),
+      ordinal_(ordinal),
+      name_(absl::StrCat("cuda:", ordinal)),
+      memory_limit_(memory_limit) {}
 
 absl::Status CudaDevice::Open(int ordinal) {
   LOCKSTEP_RETURN_IF_ERROR(Check(driver()->DeviceGet(&handle_, ordinal), "cuDeviceGet"));

@@ -29,6 +29,7 @@ class CudaDevice : public Device {
   void Watch(const NvmlLibrary* nvml, std::function<void()> on_stuck);
 
   const Driver& driver() const { return *driver_; }
+  int ordinal() const { return ordinal_; }
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
   // Keeps the first error. `call`: "cuMemcpyHtoDAsync of 8 bytes".
   void Fail(CUresult result, absl::string_view call) const;
@@ -74,6 +75,7 @@ class CudaDevice : public Device {
   bool Reserve(size_t bytes);
 
   const Driver* const driver_;
+  const int ordinal_;
   std::string name_;  // "cuda:0"
   CUdevice handle_ = 0;
   CUcontext context_ = nullptr;  // null: not retained

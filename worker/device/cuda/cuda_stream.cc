@@ -32,6 +32,14 @@ absl::Status CudaEvent::Wait() {
   return device_->status();
 }
 
+absl::StatusOr<bool> CudaEvent::IsReached() const {
+  device_->MakeCurrent();
+  const CUresult result = device_->driver()->EventQuery(event_);
+  if (result != kSuccess && result != kErrorNotReady) device_->Fail(result, "cuEventQuery");
+  if (device_->has_failed()) return device_->status();
+  return result == kSuccess;
+}
+
 CudaStream::~CudaStream() {
   device_->MakeCurrent();
   CUresult result = device_->driver()->StreamSynchronize(stream_);

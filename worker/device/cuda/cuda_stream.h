@@ -21,6 +21,8 @@ class CudaEvent : public Event {
   // The host thread sleeps. After an error it waits for all work of the device, so that memory of
   // the host that copies name can be freed.
   absl::Status Wait() override;
+  // Does not block. The device's status(), where it has failed.
+  absl::StatusOr<bool> IsReached() const;
 
  private:
   const CudaDevice* const device_;

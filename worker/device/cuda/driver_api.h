@@ -32,6 +32,7 @@ inline constexpr CUresult kErrorStubLibrary = 34;
 inline constexpr CUresult kErrorNoDevice = 100;
 inline constexpr CUresult kErrorNoBinaryForGpu = 209;
 inline constexpr CUresult kErrorUnsupportedPtxVersion = 222;
+inline constexpr CUresult kErrorNotReady = 600;
 inline constexpr CUresult kErrorPeerAccessAlreadyEnabled = 704;
 inline constexpr CUresult kErrorNotPermitted = 800;
 inline constexpr CUresult kErrorNotSupported = 801;
@@ -95,6 +96,7 @@ inline constexpr unsigned int kMemHostReadOnly = 8;  // of a mapping that cannot
   FUNCTION(EventDestroy, cuEventDestroy_v2, (CUevent event))                                       \
   FUNCTION(EventRecord, cuEventRecord, (CUevent event, CUstream stream))                           \
   FUNCTION(EventSynchronize, cuEventSynchronize, (CUevent event))                                  \
+  FUNCTION(EventQuery, cuEventQuery, (CUevent event))                                              \
   FUNCTION(EventRecordWithFlags, cuEventRecordWithFlags,                                           \
            (CUevent event, CUstream stream, unsigned int flags))                                   \
   FUNCTION(StreamBeginCapture, cuStreamBeginCapture_v2, (CUstream stream, int mode))               \

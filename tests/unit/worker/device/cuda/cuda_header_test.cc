@@ -25,6 +25,7 @@ static_assert(kErrorStubLibrary == CUDA_ERROR_STUB_LIBRARY);
 static_assert(kErrorNoDevice == CUDA_ERROR_NO_DEVICE);
 static_assert(kErrorNoBinaryForGpu == CUDA_ERROR_NO_BINARY_FOR_GPU);
 static_assert(kErrorUnsupportedPtxVersion == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+static_assert(kErrorNotReady == CUDA_ERROR_NOT_READY);
 static_assert(kErrorPeerAccessAlreadyEnabled == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 static_assert(kErrorNotPermitted == CUDA_ERROR_NOT_PERMITTED);
 static_assert(kErrorNotSupported == CUDA_ERROR_NOT_SUPPORTED);

@@ -1,0 +1,181 @@
+// NCCL that is opened at run time, and communicators of an NCCL that is imitated.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/exit_code.h"
+#include "common/tensor/tensor.h"
+#include "tests/support/cuda/fake_driver.h"
+#include "tests/support/cuda/fake_nccl.h"
+#include "worker/device/cuda/cuda_device.h"
+#include "worker/device/cuda/nccl_communicator.h"
+#include "worker/device/cuda/nccl_library.h"
+
+namespace lockstep::worker::cuda {
+namespace {
+
+using test::FakeDriver;
+using test::FakeNccl;
+
+TEST_CASE("NCCL that is missing, or lacks a function, is named with the remedy") {
+  const absl::Status missing = NcclLibrary::Open("libnccl_that_is_missing.so").status();
+  CHECK(absl::IsFailedPrecondition(missing));
+  CHECK_THAT(std::string(missing.message()),
+             Catch::StartsWith("no NCCL: libnccl_that_is_missing.so: ") &&
+                 Catch::EndsWith(". Remedy: install NCCL 2.13 or later"));
+  const absl::Status old = NcclLibrary::Open("libc.so.6").status();
+  CHECK(old == absl::FailedPreconditionError("NCCL is too old: libc.so.6 has no ncclGetVersion. "
+                                             "Remedy: install NCCL 2.13 or later"));
+}
+
+TEST_CASE("NCCL tells its version, and its errors are a call, their name and its last words") {
+  const FakeNccl nccl;
+  CHECK(nccl.library()->version() == "2.99.5");
+  CHECK(nccl.library()->ToStatus(kNcclSuccess, "ncclReduce").ok());
+  CHECK(nccl.library()->ToStatus(1, "ncclReduce") ==
+        absl::InternalError("ncclReduce: what NCCL says: and more"));
+
+  NcclFunctions functions = FakeNccl::Functions();
+  functions.GetLastError = [](NcclComm) -> const char* { return ""; };
+  CHECK(NcclLibrary::Create(functions)->ToStatus(1, "ncclReduce").message() ==
+        "ncclReduce: what NCCL says");
+  functions.GetVersion = [](int*) -> NcclResult { return 1; };
+  CHECK(absl::IsFailedPrecondition(NcclLibrary::Create(functions).status()));
+}
+
+// GPUs of the fake driver, each with a stream and a place for some values.
+class Ranks {
+ public:
+  static constexpr int64_t kElements = 5;
+
+  explicit Ranks(int count) : fake_(1), driver_(*Driver::Create(FakeDriver::functions(), 0)) {
+    fake_.SetDeviceCount(count);
+    for (int i = 0; i < count; ++i) {
+      gpus_.push_back(*CudaDevice::Create(driver_.get(), i));
+      streams_.push_back(*gpus_.back()->CreateStream({}));
+      memory_.push_back(*gpus_.back()->Allocate(kElements * sizeof(float)));
+      pinned_.push_back(*gpus_.back()->AllocatePinned(kElements * sizeof(float)));
+    }
+  }
+
+  std::vector<const CudaDevice*> gpus() const {
+    std::vector<const CudaDevice*> all;
+    for (const auto& gpu : gpus_) all.push_back(gpu.get());
+    return all;
+  }
+  std::vector<Stream*> streams() const {
+    std::vector<Stream*> all;
+    for (const auto& stream : streams_) all.push_back(stream.get());
+    return all;
+  }
+  // On the GPU i the values i + 1, 2 * (i + 1), ...
+  std::vector<MutableTensorView> Fill() {
+    std::vector<MutableTensorView> all;
+    for (size_t i = 0; i < gpus_.size(); ++i) {
+      auto* const values = reinterpret_cast<float*>(pinned_[i].get());
+      for (int64_t k = 0; k < kElements; ++k) {
+        values[k] = static_cast<float>(i + 1) * static_cast<float>(k + 1);
+      }
+      streams_[i]->CopyToDevice(memory_[i].get(), values, kElements * sizeof(float));
+      all.push_back({DType::kFloat32, Shape({kElements}), memory_[i].get()});
+    }
+    return all;
+  }
+  // What this GPU has in the end.
+  std::vector<float> Read(size_t gpu) {
+    streams_[gpu]->CopyToHost(pinned_[gpu].get(), memory_[gpu].get(), kElements * sizeof(float));
+    const auto done = *gpus_[gpu]->CreateEvent();
+    streams_[gpu]->Record(done.get());
+    REQUIRE(done->Wait().ok());
+    const auto* const values = reinterpret_cast<const float*>(pinned_[gpu].get());
+    return {values, values + kElements};
+  }
+
+ private:
+  FakeDriver fake_;
+  std::unique_ptr<Driver> driver_;
+  std::vector<std::unique_ptr<CudaDevice>> gpus_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<DeviceBuffer> memory_;
+  std::vector<DeviceBuffer> pinned_;
+};
+
+TEST_CASE("the first GPU gets the sum once all have come to it, and the others keep theirs") {
+  Ranks ranks(3);
+  FakeNccl nccl;
+  const auto communicator = *NcclCommunicator::Create(nccl.library(), ranks.gpus());
+  CHECK(nccl.live() == 3);
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    FakeDriver::Current().work()->Reseed(seed);
+    const std::vector<Stream*> streams = ranks.streams();
+    REQUIRE(communicator->ReduceToFirst(ranks.Fill(), streams).ok());
+    CHECK(ranks.Read(0) == std::vector<float>{6, 12, 18, 24, 30});
+    CHECK(ranks.Read(2) == std::vector<float>{3, 6, 9, 12, 15});
+    CHECK(ranks.Read(1) == std::vector<float>{2, 4, 6, 8, 10});
+  }
+}
+
+TEST_CASE("communicators end with their owner, also where NCCL refuses that") {
+  const Ranks ranks(2);
+  FakeNccl nccl;
+  { const auto communicator = *NcclCommunicator::Create(nccl.library(), ranks.gpus()); }
+  CHECK(nccl.live() == 0);
+  CHECK(nccl.aborted() == 0);
+  {
+    const auto communicator = *NcclCommunicator::Create(nccl.library(), ranks.gpus());
+    nccl.FailCall(0);
+  }
+  CHECK(nccl.failed_call() == "ncclCommDestroy");
+  CHECK(nccl.live() == 0);
+}
+
+TEST_CASE("GPUs that NCCL refuses leave nothing behind") {
+  const Ranks ranks(2);
+  FakeNccl nccl;
+  const CudaDevice* const gpu = ranks.gpus()[0];
+  const absl::Status twice = NcclCommunicator::Create(nccl.library(), {gpu, gpu}).status();
+  CHECK(twice == absl::InternalError("cuda:0,cuda:0: ncclCommInitAll: what NCCL says: and more"));
+  nccl.FailCall(0);
+  CHECK(absl::IsInternal(NcclCommunicator::Create(nccl.library(), ranks.gpus()).status()));
+  CHECK(nccl.live() == 0);
+}
+
+TEST_CASE("after an abort nothing is reduced any more, and nothing waits") {
+  Ranks ranks(2);
+  FakeNccl nccl;
+  const auto communicator = *NcclCommunicator::Create(nccl.library(), ranks.gpus());
+  const std::vector<Stream*> streams = ranks.streams();
+  const std::vector<MutableTensorView> values = ranks.Fill();
+  nccl.FailHalfway();
+  const absl::Status failed = communicator->ReduceToFirst(values, streams);
+  CHECK_THAT(std::string(failed.message()), Catch::StartsWith("cuda:0,cuda:1: ncclGroupEnd: "));
+  CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
+  const int64_t calls = nccl.calls();
+  CHECK(communicator->ReduceToFirst(values, streams) == failed);
+  CHECK(nccl.calls() == calls);
+  communicator->Abort();
+  communicator->Abort();
+  CHECK(nccl.aborted() == 2);
+  CHECK(ranks.Read(0) == std::vector<float>{1, 2, 3, 4, 5});
+  CHECK(communicator->ReduceToFirst(values, streams) == failed);
+}
+
+TEST_CASE("a GPU that has failed is told of before NCCL is asked") {
+  Ranks ranks(2);
+  FakeNccl nccl;
+  const auto communicator = *NcclCommunicator::Create(nccl.library(), ranks.gpus());
+  const std::vector<Stream*> streams = ranks.streams();
+  const std::vector<MutableTensorView> values = ranks.Fill();
+  const int64_t calls = nccl.calls();
+  ranks.gpus()[1]->Fail(test::kErrorLaunchFailed, "cuLaunchKernel");
+  const absl::Status failed = communicator->ReduceToFirst(values, streams);
+  CHECK_THAT(std::string(failed.message()), Catch::StartsWith("cuda:1: cuLaunchKernel: "));
+  communicator->Abort();
+  CHECK(communicator->ReduceToFirst(values, streams) == failed);
+  CHECK(nccl.calls() == calls + 2);  // both communicators were aborted
+}
+
+}  // namespace
+}  // namespace lockstep::worker::cuda
