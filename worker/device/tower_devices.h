@@ -10,12 +10,16 @@
 
 namespace lockstep::worker {
 
+class Communicator;
+
 // Immutable. The devices outlive it: one, or several that are of one kind and not the host. Towers
 // are on them in turn.
 class TowerDevices {
  public:
   TowerDevices(Device* device) : devices_({device}) {}  // NOLINT: implicit
-  explicit TowerDevices(std::vector<Device*> devices) : devices_(std::move(devices)) {
+  // `communicator`, which outlives it, is of these devices in this order; null: there is none.
+  explicit TowerDevices(std::vector<Device*> devices, Communicator* communicator = nullptr)
+      : devices_(std::move(devices)), communicator_(communicator) {
     LOCKSTEP_CHECK(!devices_.empty());
     LOCKSTEP_CHECK(devices_.size() == 1 || !is_host());
   }
@@ -27,9 +31,11 @@ class TowerDevices {
   Device* first() const { return devices_.front(); }
   const std::vector<Device*>& all() const { return devices_; }
   bool is_host() const { return first()->is_host(); }
+  Communicator* communicator() const { return communicator_; }
 
  private:
   std::vector<Device*> devices_;
+  Communicator* communicator_ = nullptr;
 };
 
 }  // namespace lockstep::worker

@@ -6,16 +6,17 @@
 
 namespace lockstep::worker {
 
-absl::StatusOr<std::unique_ptr<PeerGradients>> PeerGradients::Create(const ModelGraph& graph,
-                                                                     int64_t row_examples,
-                                                                     Device* device) {
+absl::StatusOr<std::unique_ptr<PeerGradients>> PeerGradients::Create(
+    const ModelGraph& graph, int64_t row_examples, absl::FunctionRef<bool(int)> is_copied,
+    Device* device) {
   LOCKSTEP_ASSIGN_OR_RETURN(DeviceQueue queue, DeviceQueue::Create(device));
   std::unique_ptr<PeerGradients> peer(new PeerGradients(device, std::move(queue)));
   const std::vector<int64_t> most_rows = BatchRows(graph).MostRows(row_examples);
   for (size_t i = 0; i < graph.variables().size(); ++i) {
     const ModelVariable& variable = graph.variables()[i];
     const TensorView most{variable.dtype, MostOf(variable, most_rows[i])};
-    const size_t bytes = variable.frozen ? 0 : most.num_bytes();
+    const bool has_copy = !variable.frozen && is_copied(static_cast<int>(i));
+    const size_t bytes = has_copy ? most.num_bytes() : 0;
     peer->places_.push_back(peer->staging_.AddPlace(bytes));
     LOCKSTEP_ASSIGN_OR_RETURN(peer->copied_.emplace_back(), device->CreateEvent());
   }

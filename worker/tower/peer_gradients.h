@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/model/graph.h"
@@ -20,13 +21,14 @@ namespace lockstep::worker {
 // nothing.
 class PeerGradients {
  public:
-  // Of steps with tables' rows of at most so many examples. `device`, which reduces, outlives it.
-  static absl::StatusOr<std::unique_ptr<PeerGradients>> Create(const ModelGraph& graph,
-                                                               int64_t row_examples,
-                                                               Device* device);
+  // Of steps with tables' rows of at most so many examples. `is_copied` says of which variables; of
+  // frozen ones it is not asked. `device`, which reduces, outlives it.
+  static absl::StatusOr<std::unique_ptr<PeerGradients>> Create(
+      const ModelGraph& graph, int64_t row_examples, absl::FunctionRef<bool(int)> is_copied,
+      Device* device);
 
-  // Enqueues the copy of `gradient` once it is ready; it then is the copy. Of a step, each variable
-  // once: the next step overwrites it.
+  // Of a variable that is copied. Enqueues the copy of `gradient` once it is ready; it then is the
+  // copy. Of a step, each variable once: the next step overwrites it.
   absl::Status Enqueue(int variable, TowerGradient* gradient);
   // Blocks until no copy runs. The device's status().
   absl::Status Finish() const { return queue_.Finish(); }

@@ -32,6 +32,7 @@ absl::StatusOr<std::unique_ptr<TowerGroup>> TowerGroup::Create(const ModelGraph&
   towers[0] = Delayed(std::move(towers[0]), options.delay);
   std::unique_ptr<TowerGroup> group(new TowerGroup(graph, devices.first(), std::move(towers)));
   LOCKSTEP_RETURN_IF_ERROR(group->PrepareReduction(ops, graph, options.reducer));
+  LOCKSTEP_RETURN_IF_ERROR(group->PrepareSums(ops, graph, devices));
   LOCKSTEP_RETURN_IF_ERROR(group->PreparePeers(graph, devices, tower_options.row_examples));
   return group;
 }
@@ -51,7 +52,9 @@ TowerGroup::TowerGroup(const ModelGraph& graph, Device* device,
 }
 
 absl::Status TowerGroup::PrepareReduction(const OpTable& ops, const ModelGraph& graph,
-                                          const ReducerOptions& options) {
+                                          ReducerOptions options) {
+  // Not by the number of what a reducer is given, which may be a sum.
+  if (options.count == 0) options.count = options.towers;
   device_->MakeCurrent();
   LOCKSTEP_ASSIGN_OR_RETURN(
       streams_, ReductionStreams::Create(options.ps_device, options.towers, graph, device_));
@@ -62,11 +65,21 @@ absl::Status TowerGroup::PrepareReduction(const OpTable& ops, const ModelGraph& 
   return absl::OkStatus();
 }
 
+absl::Status TowerGroup::PrepareSums(const OpTable& ops, const ModelGraph& graph,
+                                     const TowerDevices& devices) {
+  if (devices.communicator() == nullptr) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(sums_, DeviceSums::Create(graph, towers_.size(), devices, ops));
+  return absl::OkStatus();
+}
+
 absl::Status TowerGroup::PreparePeers(const ModelGraph& graph, const TowerDevices& devices,
                                       int64_t row_examples) {
   for (size_t tower = 0; tower < towers_.size(); ++tower) {
     if (devices.of(tower) == device_) continue;
-    LOCKSTEP_ASSIGN_OR_RETURN(peers_[tower], PeerGradients::Create(graph, row_examples, device_));
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        peers_[tower],
+        PeerGradients::Create(
+            graph, row_examples, [this](int variable) { return !IsSummed(variable); }, device_));
   }
   return absl::OkStatus();
 }
@@ -86,7 +99,7 @@ absl::StatusOr<float> TowerGroup::Train(std::span<const Batch> batches,
   absl::Status status = EnqueueTowers(batches, variables, gradients, random_key);
   if (status.ok()) status = EnqueueReduction(gradients);
   if (status.ok()) status = Announce(ready);
-  status.Update(Finish());
+  status.Update(Finish(status));
   if (!status.ok()) return status;
   for (size_t tower = 0; tower < towers_.size(); ++tower) losses_[tower] = towers_[tower]->loss();
   return gradients.back().as<float>()[0];
@@ -110,8 +123,10 @@ absl::Status TowerGroup::EnqueueReduction(std::span<const MutableTensorView> gra
     if (reduced_[variable].ready == nullptr) continue;
     copies_.Enqueue(variable, gradients[variable], streams_->common(), &reduced_[variable]);
   }
+  awaits_all_ = false;
   if (reducer_ == nullptr) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(Event* const rest, reducer_->Finish());
+  awaits_all_ = rest != nullptr;
   for (const int variable : descending_) {
     if (reduced_[variable].ready != nullptr) continue;
     reduced_[variable].ready = rest;
@@ -122,16 +137,24 @@ absl::Status TowerGroup::EnqueueReduction(std::span<const MutableTensorView> gra
 }
 
 absl::StatusOr<TowerGradient> TowerGroup::Reduce(int variable, const MutableTensorView& host) {
+  const bool is_summed = IsSummed(variable);
   for (size_t tower = 0; tower < towers_.size(); ++tower) {
     of_variable_[tower] = by_tower_[tower][variable];
-    if (peers_[tower] == nullptr) continue;
+    if (is_summed || peers_[tower] == nullptr) continue;
     LOCKSTEP_RETURN_IF_ERROR(peers_[tower]->Enqueue(variable, &of_variable_[tower]));
+  }
+  if (is_summed) {
+    LOCKSTEP_ASSIGN_OR_RETURN(of_variable_[0], sums_->Enqueue(variable, of_variable_));
+    return reducer_->Reduce(variable, std::span(of_variable_).first(1), of_variable_[0].view);
   }
   if (reducer_ == nullptr) return of_variable_[0];
   return reducer_->Reduce(variable, of_variable_, device_->is_host() ? host : of_variable_[0].view);
 }
 
 absl::Status TowerGroup::Announce(const GradientReady& ready) {
+  if (awaits_all_) {
+    for (const int variable : descending_) LOCKSTEP_RETURN_IF_ERROR(AwaitPeers(variable));
+  }
   return ForEachLayer(descending_, by_tower_[0], &group_, [&](std::span<const int> variables) {
     for (const int variable : variables) {
       LOCKSTEP_RETURN_IF_ERROR(AwaitPeers(variable));
@@ -143,6 +166,7 @@ absl::Status TowerGroup::Announce(const GradientReady& ready) {
 }
 
 absl::Status TowerGroup::AwaitPeers(int variable) {
+  if (IsSummed(variable)) return sums_->Await(variable);
   for (size_t tower = 0; tower < towers_.size(); ++tower) {
     if (peers_[tower] == nullptr) continue;
     LOCKSTEP_RETURN_IF_ERROR(by_tower_[tower][variable].ready->Wait());
@@ -150,8 +174,12 @@ absl::Status TowerGroup::AwaitPeers(int variable) {
   return absl::OkStatus();
 }
 
-absl::Status TowerGroup::Finish() {
+absl::Status TowerGroup::Finish(const absl::Status& step) {
   absl::Status status;
+  if (sums_ != nullptr) {
+    if (!step.ok()) sums_->Abort();
+    status.Update(sums_->Finish());
+  }
   for (const std::unique_ptr<Tower>& tower : towers_) status.Update(tower->Finish());
   for (const std::unique_ptr<PeerGradients>& peer : peers_) {
     if (peer != nullptr) status.Update(peer->Finish());

@@ -13,6 +13,7 @@
 #include "worker/device/tower_devices.h"
 #include "worker/ops/op_table.h"
 #include "worker/tower/delayed_tower.h"
+#include "worker/tower/device_sums.h"
 #include "worker/tower/gradient_copies.h"
 #include "worker/tower/make_reducer.h"
 #include "worker/tower/peer_gradients.h"
@@ -35,7 +36,8 @@ struct TowerGroupOptions {
 class TowerGroup final : public TrainingTowers {
  public:
   // Errors as Tower::Create. Devices and ops, which are of each of them, outlive the group. The
-  // first device reduces what the towers of all have computed.
+  // first device reduces what the towers of all have computed; where the devices have a
+  // communicator, it sums what it can on the way there.
   static absl::StatusOr<std::unique_ptr<TowerGroup>> Create(const ModelGraph& graph,
                                                             const TowerDevices& devices,
                                                             const OpTable& ops,
@@ -61,7 +63,9 @@ class TowerGroup final : public TrainingTowers {
  private:
   TowerGroup(const ModelGraph& graph, Device* device, std::vector<std::unique_ptr<Tower>> towers);
   absl::Status PrepareReduction(const OpTable& ops, const ModelGraph& graph,
-                                const ReducerOptions& options);
+                                ReducerOptions options);
+  absl::Status PrepareSums(const OpTable& ops, const ModelGraph& graph,
+                           const TowerDevices& devices);
   absl::Status PreparePeers(const ModelGraph& graph, const TowerDevices& devices,
                             int64_t row_examples);
 
@@ -70,11 +74,13 @@ class TowerGroup final : public TrainingTowers {
   // From the last variable to the first: reduction, then the copy to the host.
   absl::Status EnqueueReduction(std::span<const MutableTensorView> gradients);
   absl::StatusOr<TowerGradient> Reduce(int variable, const MutableTensorView& host);
+  bool IsSummed(int variable) const { return sums_ != nullptr && sums_->has(variable); }
   absl::Status Announce(const GradientReady& ready);
   // On the other devices, before what is reduced of it: an error of a device is seen by waiting for
   // that device's events alone, and the first device might wait for ever.
   absl::Status AwaitPeers(int variable);
-  absl::Status Finish();
+  // Nothing runs afterwards, also where the step ends with an error.
+  absl::Status Finish(const absl::Status& step);
 
   Device* const device_;                // that reduces
   std::vector<int> descending_;         // variables that are not frozen, from the last to the first
@@ -83,6 +89,7 @@ class TowerGroup final : public TrainingTowers {
       streams_;  // for reduction, then copies: beside the backward passes
   GradientCopies copies_;
   std::unique_ptr<TowerReducer> reducer_;              // may be null
+  std::unique_ptr<DeviceSums> sums_;                   // null: gradients are copied to device_
   std::vector<std::unique_ptr<PeerGradients>> peers_;  // by tower; null: it is on device_
   const std::vector<std::unique_ptr<Tower>> towers_;
 
@@ -90,6 +97,7 @@ class TowerGroup final : public TrainingTowers {
   std::vector<std::span<const TowerGradient>> by_tower_;  // then by variable
   std::vector<TowerGradient> of_variable_;                // by tower
   std::vector<TowerGradient> reduced_;                    // by variable
+  bool awaits_all_ = false;                               // the first gradient waits for all others
   std::vector<int> group_;                                // variables that are announced together
   std::vector<float> losses_;                             // by tower
 };
