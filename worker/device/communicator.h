@@ -1,6 +1,7 @@
-// Sums over the devices of one process, by a library that knows how they are linked.
+// Sums over the devices of one process, by the links that they have.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -15,12 +16,15 @@ class Communicator {
  public:
   virtual ~Communicator() = default;
 
-  // Of the library, with its version: "NCCL 2.28.9".
+  // For people: "NCCL 2.28.9".
   virtual std::string name() const = 0;
+  // Makes room for sums of at most so many bytes. Before the first of them, while none runs.
+  // RESOURCE_EXHAUSTED when there is not so much.
+  virtual absl::Status Reserve(size_t bytes) = 0;
   // Enqueues by_device[0] = the sum of all of `by_device`, which have one shape and are float32:
-  // each is in memory of its device, where streams[i] takes part. Afterwards streams[0] has passed
-  // the sum, and others the use of theirs. Calls that are enqueued run in their order. The order of
-  // the additions is the library's, the same for each call of one length.
+  // each is in memory of its device, where streams[i] takes part. Values are lost, and the sum is
+  // there, when all streams have passed it. Calls that are enqueued run in their order. The order
+  // of the additions is the same for each call of one length.
   //
   // Errors are final: nothing is enqueued any more. Abort is then called before anything waits for
   // the streams.

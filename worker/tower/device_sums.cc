@@ -1,5 +1,7 @@
 #include "worker/tower/device_sums.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 
@@ -34,16 +36,18 @@ absl::Status DeviceSums::Prepare(const ModelGraph& graph, size_t towers, const O
     LOCKSTEP_ASSIGN_OR_RETURN(sums_[device],
                               ops.Make(contexts_[device].get(), MeanOptions{.count = 1}));
   }
+  size_t most_bytes = 0;
   for (const ModelVariable& variable : graph.variables()) {
     Variable& own = variables_.emplace_back();
     if (!IsSummed(variable)) continue;
+    most_bytes = std::max(most_bytes, TensorView{variable.dtype, variable.shape}.num_bytes());
     own.ranks.resize(devices_.size());
     for (size_t device = 0; device < devices_.size(); ++device) {
       LOCKSTEP_ASSIGN_OR_RETURN(own.ranks[device].passed, devices_.of(device)->CreateEvent());
       own.passed.push_back(own.ranks[device].passed.get());
     }
   }
-  return absl::OkStatus();
+  return devices_.communicator()->Reserve(most_bytes);
 }
 
 absl::StatusOr<TowerGradient> DeviceSums::Enqueue(int variable,

@@ -25,6 +25,7 @@ class NcclCommunicator : public Communicator {
   ~NcclCommunicator() override;
 
   std::string name() const override;
+  absl::Status Reserve(size_t) override { return absl::OkStatus(); }
   absl::Status ReduceToFirst(std::span<const MutableTensorView> by_device,
                              std::span<Stream* const> streams) override;
   absl::Status Await(std::span<Event* const> by_device) override;
