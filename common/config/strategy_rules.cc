@@ -13,6 +13,7 @@ using Replicated = StrategyDef::Replicated;
 constexpr char kReplicated[] = "strategy.replicated";
 constexpr char kMode[] = "strategy.replicated.mode";
 constexpr char kOps[] = "strategy.replicated.cross_tower_ops";
+constexpr char kOpsOfGpus[] = "strategy.parameter_server.cross_tower_ops";
 constexpr int64_t kHierarchicalTowers = 8;
 
 absl::Status Conflict(absl::string_view field, absl::string_view why) {
@@ -54,6 +55,33 @@ absl::Status CheckOps(const CrossTowerOpsDef& ops) {
                   absl::StrCat(kOps, ".multi_worker_all_reduce"));
 }
 
+// Those of a parameter_server: the worker's first GPU pushes what all have computed.
+absl::Status CheckOpsOfGpus(const CrossTowerOpsDef& ops) {
+  constexpr absl::string_view kRemedy = "write reduction_to_one_device {} or all_reduce {}";
+  switch (ops.kind_case()) {
+    case CrossTowerOpsDef::kReductionToOneDevice: {
+      const int64_t device = ops.reduction_to_one_device().reduce_to_device();
+      if (device == 0) return absl::OkStatus();
+      return Broken(absl::StrCat(kOpsOfGpus, ".reduction_to_one_device.reduce_to_device"),
+                    absl::StrCat("expected 0, the GPU that pushes, got ", device), "remove it");
+    }
+    case CrossTowerOpsDef::kAllReduce: {
+      const std::string& algorithm = ops.all_reduce().all_reduce_alg();
+      if (!algorithm.empty() && algorithm != "nccl" && algorithm != "hierarchical_copy") {
+        return Broken(
+            absl::StrCat(kOpsOfGpus, ".all_reduce.all_reduce_alg"),
+            absl::StrCat("expected \"nccl\" or \"hierarchical_copy\", got \"", algorithm, "\""),
+            "remove it");
+      }
+      if (!ops.all_reduce().has_packing()) return absl::OkStatus();
+      return Broken(absl::StrCat(kOpsOfGpus, ".all_reduce.packing"),
+                    "each gradient is reduced as soon as it is there", "remove it");
+    }
+    default:
+      return Broken(kOpsOfGpus, "it names no op that reduces to one GPU", kRemedy);
+  }
+}
+
 // tensorpack's modes and TensorFlow's all_reduce reduce the towers of one worker.
 absl::Status CheckOneWorker(const Replicated& replicated, int64_t num_workers) {
   const bool is_for_one = replicated.mode() != Replicated::MODE_UNSPECIFIED &&
@@ -74,6 +102,15 @@ absl::Status CheckStrategy(const JobDef& job) {
     return Broken("strategy.parameter_server.ps_device",
                   "with sync { asynchronous {} } every tower pushes by itself: nothing is merged",
                   "remove it, or sync.asynchronous");
+  }
+  if (job.strategy().parameter_server().has_cross_tower_ops()) {
+    if (job.sync().has_asynchronous()) {
+      return Broken(
+          kOpsOfGpus,
+          "with sync { asynchronous {} } every tower pushes by itself: nothing is reduced",
+          "remove it, or sync.asynchronous");
+    }
+    return CheckOpsOfGpus(job.strategy().parameter_server().cross_tower_ops());
   }
   if (!job.strategy().has_replicated()) return absl::OkStatus();
   const Replicated& replicated = job.strategy().replicated();

@@ -186,7 +186,7 @@ void Cluster::UseGpu(int worker, int64_t failing_call) {
   const std::filesystem::path folder = folder_.Path("cuda");
   if (!std::filesystem::create_directory(folder)) return;
   for (const char* const name : {"libcuda.so.1", "libcublasLt.so.12", "libcublasLt.so.13",
-                                 "libcublasLt.so.14", "libcudnn.so.9"}) {
+                                 "libcublasLt.so.14", "libcudnn.so.9", "libnccl.so.2"}) {
     std::filesystem::create_symlink(Binary("tests/support/cuda/libfake_cuda.so"), folder / name);
   }
 }

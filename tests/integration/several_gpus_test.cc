@@ -13,12 +13,17 @@ namespace lockstep::test {
 namespace {
 
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 
 constexpr absl::Duration kWhole = absl::Seconds(60);
 
 TEST_CASE("each strategy trains towers on two GPUs as on a CPU") {
   for (const std::string strategy :
        {"towers: 3", "towers: 2 strategy { parameter_server { ps_device: GPU } }",
+        "towers: 3 strategy { parameter_server { cross_tower_ops { reduction_to_one_device {} } } "
+        "}",
+        "towers: 3 strategy { parameter_server { cross_tower_ops { all_reduce { "
+        "all_reduce_alg: 'hierarchical_copy' } } } }",
         "towers: 2 strategy { replicated {} }",
         "towers: 2 local_sync { max_per_device_batch_size: 5 load: 60 passes: 2 }"}) {
     INFO(strategy);
@@ -32,6 +37,17 @@ TEST_CASE("each strategy trains towers on two GPUs as on a CPU") {
     CHECK(LargestRelativeDifference(wanted, Losses(Finish(cluster))) < 1e-4);
     CHECK_THAT(cluster.worker(1).Output(),
                Contains("computes on cuda:0 (") && Contains("), cuda:1 ("));
+    std::string reduced = "gradients of cuda:0,cuda:1 are reduced by ";
+    if (strategy.find("replicated") != std::string::npos) {
+      CHECK_THAT(cluster.worker(1).Output(), !Contains(reduced));
+      continue;
+    }
+    const bool is_named = strategy.find("cross_tower_ops") != std::string::npos;
+    const bool is_halved = strategy.find("hierarchical_copy") != std::string::npos;
+    reduced += is_halved  ? "hierarchical_copy: the job says all_reduce"
+               : is_named ? "copies to cuda:0: the job says reduction_to_one_device"
+                          : "NCCL 2.99.5: all devices are GPUs";
+    CHECK_THAT(cluster.worker(1).Output(), Contains(reduced));
   }
 }
 
@@ -63,6 +79,7 @@ TEST_CASE("a worker's status tells what each of its GPUs is used for") {
   const auto status = FetchStatus(cluster.spec().workers[0], absl::Seconds(1));
   REQUIRE(status.ok());
   CHECK(status->worker().device() == "cuda:0,cuda:1");
+  CHECK_THAT(status->worker().reduction(), StartsWith("NCCL 2.99.5: all devices are GPUs"));
   REQUIRE(status->worker().gpus_size() == 2);
   for (const GpuStatus& gpu : status->worker().gpus()) {
     CHECK(gpu.memory_bytes() > 0);

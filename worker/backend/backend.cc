@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/check.h"
 #include "common/base/exit_code.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
@@ -15,6 +16,8 @@
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/device/cuda/cuda_device.h"
 #include "worker/device/cuda/cuda_devices.h"
+#include "worker/device/cuda/nccl_communicator.h"
+#include "worker/device/cuda/nccl_library.h"
 #include "worker/device/cuda/nvml_library.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/ops/cuda/cublas/cublas_lt_library.h"
@@ -45,15 +48,12 @@ absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& dr
   std::_Exit(static_cast<int>(ExitCode::kDeviceFailed));
 }
 
-// So that the first reads the gradients of the others, which it reduces.
-void Connect(std::span<const std::shared_ptr<cuda::CudaDevice>> gpus) {
-  cuda::CudaDevice& first = *gpus.front();
-  for (const auto& gpu : gpus.subspan(1)) {
-    const absl::Status direct = first.EnablePeerAccess(*gpu);
-    if (direct.ok()) continue;
-    log::Info(absl::StrCat(first.name(), " copies from ", gpu->name(),
-                           " through the host: ", direct.message()));
-  }
+// So that `reader` copies from `gpu` over their link.
+void Connect(cuda::CudaDevice& reader, const cuda::CudaDevice& gpu) {
+  const absl::Status direct = reader.EnablePeerAccess(gpu);
+  if (direct.ok()) return;
+  log::Info(absl::StrCat(reader.name(), " copies from ", gpu.name(),
+                         " through the host: ", direct.message()));
 }
 
 std::vector<int> OrdinalsOf(const DeviceChoice& choice, const cuda::Driver& driver) {
@@ -131,12 +131,30 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> Backend::MakeDevices(int th
     LOCKSTEP_ASSIGN_OR_RETURN(gpus.emplace_back(),
                               cuda::CudaDevice::Create(driver_, ordinal, memory_limit_));
   }
-  Connect(gpus);
+  // The first reduces the gradients of the others.
+  for (const auto& gpu : std::span(gpus).subspan(1)) Connect(*gpus.front(), *gpu);
   const absl::StatusOr<const cuda::NvmlLibrary*> nvml = cuda::SharedNvml();
   for (const auto& gpu : gpus) {
     gpu->Watch(nvml.ok() ? *nvml : nullptr, [name = gpu->name()] { EndProcess(name); });
   }
   return std::vector<std::shared_ptr<Device>>(gpus.begin(), gpus.end());
+}
+
+void Backend::ConnectBehind(const TowerDevices& gpus, size_t reader) const {
+  for (size_t gpu = reader + 1; gpu < gpus.size(); ++gpu) {
+    Connect(static_cast<cuda::CudaDevice&>(*gpus.of(reader)),
+            static_cast<cuda::CudaDevice&>(*gpus.of(gpu)));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Backend::MakeNccl(const TowerDevices& gpus) const {
+  LOCKSTEP_CHECK(first_ != nullptr);
+  LOCKSTEP_ASSIGN_OR_RETURN(const cuda::NcclLibrary* const nccl, cuda::SharedNccl());
+  std::vector<const cuda::CudaDevice*> all;
+  for (const Device* const gpu : gpus.all()) {
+    all.push_back(static_cast<const cuda::CudaDevice*>(gpu));
+  }
+  return cuda::NcclCommunicator::Create(nccl, std::move(all));
 }
 
 }  // namespace lockstep::worker

@@ -10,9 +10,11 @@
 
 #include "absl/status/statusor.h"
 #include "worker/backend/device_choice.h"
+#include "worker/device/communicator.h"
 #include "worker/device/cuda/cuda_device.h"
 #include "worker/device/cuda/driver.h"
 #include "worker/device/device.h"
+#include "worker/device/tower_devices.h"
 #include "worker/ops/op_table.h"
 #include "worker/ops/precision.h"
 
@@ -36,6 +38,12 @@ class Backend {
   // but the first is closed with its last pointer. All are watched: the process ends if it waits
   // for a GPU that has failed. An error means that a GPU can no longer be opened.
   absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(int threads, size_t most) const;
+  // Lets one of these GPUs copy directly from those behind it that it has a link to; the log names
+  // the others. MakeDevices has done it for the first.
+  void ConnectBehind(const TowerDevices& gpus, size_t reader) const;
+  // By NCCL, for sums over at least two GPUs, which MakeDevices has made and which outlive it.
+  // Takes seconds. Errors: NCCL is missing, with the remedy, or it refuses these GPUs.
+  absl::StatusOr<std::unique_ptr<Communicator>> MakeNccl(const TowerDevices& gpus) const;
   size_t num_devices() const { return 1 + others_.size(); }
   // The CPU computes in float32, whatever the precision.
   const OpTable& ops(Precision precision = Precision::kFloat32) const;

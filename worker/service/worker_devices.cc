@@ -8,11 +8,13 @@
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
+#include "worker/service/trainer.h"
 
 namespace lockstep::worker {
 
-absl::StatusOr<WorkerDevices> WorkerDevices::Create(const Backend& backend, int towers,
+absl::StatusOr<WorkerDevices> WorkerDevices::Create(const Backend& backend, const JobDef& job,
                                                     int threads) {
+  const int towers = TowersOf(job);
   WorkerDevices devices;
   LOCKSTEP_ASSIGN_OR_RETURN(devices.devices_, backend.MakeDevices(std::max(1, threads / towers),
                                                                   static_cast<size_t>(towers)));
@@ -20,13 +22,18 @@ absl::StatusOr<WorkerDevices> WorkerDevices::Create(const Backend& backend, int 
     log::Info(absl::StrCat("uses ", devices.names(), " of ", backend.name(), ": the job has ",
                            CountText(static_cast<uint64_t>(towers), "tower"), " per worker"));
   }
+  devices.reduction_ = MakeGpuReduction(job, devices.towers(), backend);
+  if (!devices.reduction().empty()) {
+    log::Info(
+        absl::StrCat("gradients of ", devices.names(), " are reduced by ", devices.reduction()));
+  }
   return devices;
 }
 
 TowerDevices WorkerDevices::towers() const {
   std::vector<Device*> all;
   for (const std::shared_ptr<Device>& device : devices_) all.push_back(device.get());
-  return TowerDevices(std::move(all));
+  return TowerDevices(std::move(all), reduction_.communicator.get());
 }
 
 std::string WorkerDevices::names() const {

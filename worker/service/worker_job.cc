@@ -160,8 +160,7 @@ absl::Status WorkerJob::Prepare() {
         "same version everywhere"));
   }
   backend_ = FittingBackend(options_.backend, graph_);
-  LOCKSTEP_ASSIGN_OR_RETURN(devices_,
-                            WorkerDevices::Create(backend_, TowersOf(job.job()), options_.threads));
+  LOCKSTEP_ASSIGN_OR_RETURN(devices_, WorkerDevices::Create(backend_, job.job(), options_.threads));
   LOCKSTEP_RETURN_IF_ERROR(OpenData());
   memory_ = std::make_unique<SharedMemory>(job.job(), devices_.first(),
                                            Trainer::GradientBytes(job.job(), graph_, layout_));
@@ -247,7 +246,8 @@ absl::Status WorkerJob::MakeTrainers() {
         Trainer::Create(options, resources, std::move(data_.by_trainer[trainer]),
                         &progress_[trainer]));
   }
-  reduction_ = trainers_.front()->reduction();
+  reduction_ = devices_.reduction();
+  if (reduction_.empty()) reduction_ = trainers_.front()->reduction();
   {
     absl::MutexLock lock(&mutex_);
     replicated_ = trainers_.front().get();

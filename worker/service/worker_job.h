@@ -108,7 +108,7 @@ class WorkerJob {
   ModelGraph graph_;
   VariableLayout layout_;
   VariableLayout loss_layout_;  // of a replicated job
-  std::string reduction_;       // Trainer::reduction
+  std::string reduction_;       // Trainer::reduction, or WorkerDevices::reduction
   Backend backend_;
   WorkerDevices devices_;
   std::unique_ptr<SharedMemory> memory_;

@@ -97,8 +97,10 @@ void FakeDeviceCalls::AddTo(DriverFunctions* functions) {
     });
   };
   functions->CtxEnablePeerAccess = [](CUcontext peer, unsigned int) -> CUresult {
-    return Call("cuCtxEnablePeerAccess", [&](FakeDriver&) {
-      return peer == CurrentContext() ? kErrorInvalidContext : kSuccess;
+    return Call("cuCtxEnablePeerAccess", [&](FakeDriver& driver) {
+      if (peer == CurrentContext()) return kErrorInvalidContext;
+      driver.enabled_links_.emplace(driver.CurrentDevice(), driver.DeviceOf(peer));
+      return kSuccess;
     });
   };
   functions->CtxSynchronize = []() -> CUresult {

@@ -233,14 +233,21 @@ void FakeDriver::CutLinks() {
   }
 }
 
+bool FakeDriver::ReadsDirectly(int device, int peer) const {
+  absl::MutexLock lock(&mutex_);
+  return enabled_links_.contains({device, peer});
+}
+
 int FakeDriver::device_count() const {
   absl::MutexLock lock(&mutex_);
   return device_count_;
 }
 
-int FakeDriver::CurrentDevice() const {
-  const auto* const context = reinterpret_cast<const char*>(FakeCalls::CurrentContext());
-  return context == nullptr ? -1 : static_cast<int>(context - context_of_.data());
+int FakeDriver::CurrentDevice() const { return DeviceOf(FakeCalls::CurrentContext()); }
+
+int FakeDriver::DeviceOf(CUcontext context) const {
+  if (context == nullptr) return -1;
+  return static_cast<int>(reinterpret_cast<const char*>(context) - context_of_.data());
 }
 
 worker::Device* FakeDriver::WorkOf(int device) {

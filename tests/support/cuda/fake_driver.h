@@ -82,6 +82,8 @@ class FakeDriver {
   // From now on `device` does not read the memory of `peer` directly; or no device another one's.
   void CutLink(int device, int peer);
   void CutLinks();
+  // Whether the context of `device` was told to.
+  bool ReadsDirectly(int device, int peer) const;
   // What each device has, and cuMemAlloc refuses to exceed.
   void SetMemory(size_t bytes);
   // Buffers, registrations, streams, events, graphs, modules and contexts that were made and not
@@ -112,6 +114,8 @@ class FakeDriver {
   CUresult WorkResult() const;
   // The device whose context is current.
   int CurrentDevice() const;
+  // -1: it is none.
+  int DeviceOf(worker::cuda::CUcontext context) const;
   worker::Device* WorkOf(int device);
   // Of which device; nullopt: of none.
   std::optional<int> DeviceOf(worker::cuda::CUdeviceptr begin, size_t bytes) const
@@ -172,6 +176,7 @@ class FakeDriver {
   std::array<size_t, kMostDevices> used_ ABSL_GUARDED_BY(mutex_) = {};
   int device_count_ ABSL_GUARDED_BY(mutex_) = 1;
   std::set<std::pair<int, int>> cut_links_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<int, int>> enabled_links_ ABSL_GUARDED_BY(mutex_);
   int64_t copies_to_device_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t copies_from_pageable_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t omitted_copy_ ABSL_GUARDED_BY(mutex_) = -1;

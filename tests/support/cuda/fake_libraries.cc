@@ -1,6 +1,6 @@
-// CUDA's driver, cuBLASLt and cuDNN as one library under their names, for programs under test: what
-// the fakes of this folder do, on a device that ends with the process. Memory and work are the
-// host's.
+// CUDA's driver, cuBLASLt, cuDNN and NCCL as one library under their names, for programs under
+// test: what the fakes of this folder do, on a device that ends with the process. Memory and work
+// are the host's.
 //
 // LOCKSTEP_FAILING_CUDA_CALL: the number of the driver's call, from 0, that fails.
 // LOCKSTEP_IMITATED_GPUS: how many there are; 1 where it is not set.
@@ -12,6 +12,7 @@
 #include "tests/support/cuda/fake_cublas_lt.h"
 #include "tests/support/cuda/fake_cudnn.h"
 #include "tests/support/cuda/fake_driver.h"
+#include "tests/support/cuda/fake_nccl.h"
 #include "worker/device/cuda/driver_api.h"
 
 using namespace lockstep::worker::cuda;  // the names of the interfaces
@@ -33,6 +34,7 @@ using namespace lockstep::worker::cuda;  // the names of the interfaces
 LOCKSTEP_CUDA_DRIVER_FUNCTIONS(LOCKSTEP_EXPORT_DRIVER)
 LOCKSTEP_CUBLAS_LT_FUNCTIONS(LOCKSTEP_EXPORT_LIBRARY)
 LOCKSTEP_CUDNN_FUNCTIONS(LOCKSTEP_EXPORT_LIBRARY)
+LOCKSTEP_NCCL_FUNCTIONS(LOCKSTEP_EXPORT_LIBRARY)
 
 namespace lockstep::test {
 namespace {
@@ -44,9 +46,12 @@ void FillAddresses() {
   lockstep_address_##symbol = reinterpret_cast<void*>(FakeCublasLt()->name);
 #define LOCKSTEP_FILL_CUDNN(name, result, symbol, parameters) \
   lockstep_address_##symbol = reinterpret_cast<void*>(FakeCudnn::library()->name);
+#define LOCKSTEP_FILL_NCCL(name, result, symbol, parameters) \
+  lockstep_address_##symbol = reinterpret_cast<void*>(FakeNccl::Functions().name);
   LOCKSTEP_CUDA_DRIVER_FUNCTIONS(LOCKSTEP_FILL_DRIVER)
   LOCKSTEP_CUBLAS_LT_FUNCTIONS(LOCKSTEP_FILL_CUBLAS)
   LOCKSTEP_CUDNN_FUNCTIONS(LOCKSTEP_FILL_CUDNN)
+  LOCKSTEP_NCCL_FUNCTIONS(LOCKSTEP_FILL_NCCL)
 }
 
 std::optional<int64_t> NumberIn(const char* variable) {
@@ -62,6 +67,7 @@ const bool kIsOpened = [] {
   FillAddresses();
   auto* const driver = new FakeDriver(/*seed=*/1);
   new FakeCudnn({FakeEngine{.workspace = 64}});
+  new FakeNccl;
   driver->SetDeviceCount(static_cast<int>(NumberIn("LOCKSTEP_IMITATED_GPUS").value_or(1)));
   if (const auto failing = NumberIn("LOCKSTEP_FAILING_CUDA_CALL"); failing.has_value()) {
     driver->FailCall(*failing, kErrorLaunchFailed);

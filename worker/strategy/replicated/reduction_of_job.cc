@@ -110,7 +110,7 @@ absl::StatusOr<Named> OfMode(const Replicated& replicated, const Topology& topol
       return Named{std::move(plan), "GPU"};
     }
     case Replicated::NCCL:
-      return Refused(kMode, "NCCL needs GPUs, and the towers are on CPUs",
+      return Refused(kMode, "NCCL needs GPUs, and replicated towers are reduced on the host",
                      "use CPU, GPU or COLLECTIVE, or leave it out");
     default:
       return Chosen(topology, tensors);
