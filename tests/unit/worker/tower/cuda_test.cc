@@ -11,6 +11,7 @@
 #include "tests/support/cuda/fake_gpu.h"
 #include "tests/support/test_device.h"
 #include "tests/unit/worker/tower/group_training.h"
+#include "tests/unit/worker/tower/orders_of_work.h"
 #include "worker/ops/cuda/ops.h"
 
 namespace lockstep::worker {
@@ -49,52 +50,29 @@ TEST_CASE("a GPU trains to the same bits in any order of its work") {
     for (const auto [towers, devices] : kLayouts) {
       const FakeGpus gpus(devices);
       const auto group = *MakeGroup(graph, gpus.towers(), cuda::Ops(), OptionsOf(towers, model));
-      std::vector<std::vector<Tensor>> wanted;
-      for (int variant = 0; variant < kVariants; ++variant) {
-        wanted.push_back(*Train(group.get(), graph, towers, variant));
-      }
-      for (uint64_t seed = 1; seed <= kSeeds / std::size(kLayouts); ++seed) {
-        FakeDriver::Current().work()->Reseed(seed);
-        const int variant = static_cast<int>(seed % kVariants);
-        if (!AreSame(*Train(group.get(), graph, towers, variant), wanted[variant])) {
-          FAIL("model " << model << ", towers " << towers << ", devices " << devices << ", seed "
-                        << seed);
-        }
-      }
+      const std::vector<Gradients> wanted = TrainVariants(group.get(), graph, towers);
+      CAPTURE(model, towers, devices);
+      CHECK(FirstOtherOrder({group.get(), &graph, towers, FakeDriver::Current().work()}, wanted,
+                            kSeeds / std::size(kLayouts)) == 0);
     }
   }
 }
 
 TEST_CASE("each wait that a step on a GPU leaves out shows") {
-  constexpr uint64_t kMostTries = 250;
   constexpr size_t kKind = 2;  // not a global norm, whose op waits for all events
   for (size_t model = 0; model < Models().size(); ++model) {
     const ModelGraph graph = GraphOf(Models()[model]);
     for (const auto [towers, devices] : kLayouts) {
       // What a second device adds is the same for every model.
       if (devices > 1 && model % 4 != 0) continue;
+      CAPTURE(model, towers, devices);
       const FakeGpus gpus(devices);
-      test::DeferredDevice* const work = FakeDriver::Current().work();
       const auto group = *MakeGroup(graph, gpus.towers(), cuda::Ops(), OptionsOf(towers, kKind));
-      std::vector<std::vector<Tensor>> wanted;
-      for (int variant = 0; variant < kVariants; ++variant) {
-        wanted.push_back(*Train(group.get(), graph, towers, variant));
-      }
-      const int64_t before = work->waits();
-      REQUIRE(Train(group.get(), graph, towers, 0).ok());
-      const int64_t waits = work->waits() - before;
+      const std::vector<Gradients> wanted = TrainVariants(group.get(), graph, towers);
+      int64_t waits = 0;
+      CHECK(NeedlessWaits({group.get(), &graph, towers, FakeDriver::Current().work()}, wanted,
+                          &waits) == std::vector<int64_t>());
       CHECK(waits > 0);
-      for (int64_t index = 0; index < waits; ++index) {
-        CAPTURE(model, towers, devices, index);
-        bool is_detected = false;
-        for (uint64_t seed = 1; seed <= kMostTries && !is_detected; ++seed) {
-          const int variant = static_cast<int>(seed % kVariants);
-          work->Reseed(seed);
-          work->OmitWait(index);
-          is_detected = !AreSame(*Train(group.get(), graph, towers, variant), wanted[variant]);
-        }
-        CHECK(is_detected);
-      }
     }
   }
 }

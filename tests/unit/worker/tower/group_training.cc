@@ -1,5 +1,7 @@
 #include "tests/unit/worker/tower/group_training.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "worker/tower/batch_rows.h"
@@ -179,11 +181,33 @@ absl::StatusOr<std::vector<Tensor>> Train(
   return std::move(operands.gradients);
 }
 
-bool AreSame(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+std::vector<Gradients> TrainVariants(TowerGroup* group, const ModelGraph& graph, int towers) {
+  std::vector<Gradients> all;
+  for (int variant = 0; variant < kVariants; ++variant) {
+    all.push_back(*Train(group, graph, towers, variant));
+  }
+  return all;
+}
+
+bool AreSame(const Gradients& a, const Gradients& b) {
   for (size_t v = 0; v < a.size(); ++v) {
     if (!SameBits(a[v], b[v])) return false;
   }
   return true;
+}
+
+double LargestDifference(const Gradients& wanted, const Gradients& got) {
+  double largest = 0;
+  for (size_t v = 0; v < wanted.size(); ++v) {
+    const auto values = wanted[v].as<float>();
+    double magnitude = 1e-30;
+    for (const float value : values) magnitude = std::max<double>(magnitude, std::abs(value));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double difference = double{values[i]} - double{got[v].as<float>()[i]};
+      largest = std::max(largest, std::abs(difference) / magnitude);
+    }
+  }
+  return largest;
 }
 
 }  // namespace lockstep::worker

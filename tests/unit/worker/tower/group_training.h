@@ -42,7 +42,14 @@ absl::StatusOr<std::vector<Tensor>> Train(
     TowerGroup* group, const ModelGraph& graph, int towers, int variant,
     const std::function<void(int variable, const Tensor& gradient)>& announced = nullptr);
 
+using Gradients = std::vector<Tensor>;
+
+// Those of one step on each variant of the data.
+std::vector<Gradients> TrainVariants(TowerGroup* group, const ModelGraph& graph, int towers);
+
 // All tensors, equal to the last bit.
-bool AreSame(const std::vector<Tensor>& a, const std::vector<Tensor>& b);
+bool AreSame(const Gradients& a, const Gradients& b);
+// Of float32 gradients, relative to the largest magnitude of each of `wanted`.
+double LargestDifference(const Gradients& wanted, const Gradients& got);
 
 }  // namespace lockstep::worker

@@ -1,9 +1,6 @@
 // Towers on several GPUs whose gradients NCCL sums, over a driver and an NCCL that the host
 // imitates.
-#include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +11,7 @@
 #include "tests/support/cuda/fake_nccl.h"
 #include "tests/support/test_device.h"
 #include "tests/unit/worker/tower/group_training.h"
+#include "tests/unit/worker/tower/orders_of_work.h"
 #include "worker/device/cuda/nccl_communicator.h"
 #include "worker/ops/cuda/ops.h"
 
@@ -56,37 +54,12 @@ class NcclGpus {
   std::unique_ptr<Communicator> communicator_;
 };
 
-using Gradients = std::vector<Tensor>;
-
-std::vector<Gradients> GradientsOf(TowerGroup* group, const ModelGraph& graph, int towers) {
-  std::vector<Gradients> all;
-  for (int variant = 0; variant < kVariants; ++variant) {
-    all.push_back(*Train(group, graph, towers, variant));
-  }
-  return all;
-}
-
 // By as many towers on one GPU.
 std::vector<Gradients> OnOneGpu(const ModelGraph& graph, int towers,
                                 const ReducerOptions& options) {
   const NcclGpus gpu(1);
   const auto group = *MakeGroup(graph, gpu.towers(), cuda::Ops(), options);
-  return GradientsOf(group.get(), graph, towers);
-}
-
-// Relative to the largest magnitude of each tensor.
-double LargestDifference(const Gradients& a, const Gradients& b) {
-  double largest = 0;
-  for (size_t v = 0; v < a.size(); ++v) {
-    const auto wanted = a[v].as<float>();
-    const auto got = b[v].as<float>();
-    double magnitude = 1e-30;
-    for (const float value : wanted) magnitude = std::max<double>(magnitude, std::abs(value));
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      largest = std::max(largest, std::abs(double{wanted[i]} - double{got[i]}) / magnitude);
-    }
-  }
-  return largest;
+  return TrainVariants(group.get(), graph, towers);
 }
 
 TEST_CASE("two GPUs have the bits of two towers on one, three agree, in any order of the work") {
@@ -99,51 +72,32 @@ TEST_CASE("two GPUs have the bits of two towers on one, three agree, in any orde
       NcclGpus gpus(devices);
       const auto group = *MakeGroup(graph, gpus.towers(), cuda::Ops(), options);
       const int64_t before = gpus.nccl()->calls();
-      const std::vector<Gradients> wanted = GradientsOf(group.get(), graph, towers);
+      const std::vector<Gradients> wanted = TrainVariants(group.get(), graph, towers);
       CHECK(gpus.nccl()->calls() > before);
       for (int variant = 0; variant < kVariants; ++variant) {
         const auto v = static_cast<size_t>(variant);
         CHECK(LargestDifference(on_one[v], wanted[v]) < 1e-6);
         if (towers == 2) CHECK(AreSame(on_one[v], wanted[v]));
       }
-      for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-        FakeDriver::Current().work()->Reseed(seed);
-        const int variant = static_cast<int>(seed % kVariants);
-        if (!AreSame(*Train(group.get(), graph, towers, variant),
-                     wanted[static_cast<size_t>(variant)])) {
-          FAIL("seed " << seed);
-        }
-      }
+      CHECK(FirstOtherOrder({group.get(), &graph, towers, FakeDriver::Current().work()}, wanted,
+                            kSeeds) == 0);
     }
   }
 }
 
 TEST_CASE("each wait that a step with NCCL leaves out shows") {
-  constexpr uint64_t kMostTries = 250;
   constexpr size_t kKind = 2;  // not a global norm, whose op waits for all events
   for (const size_t model : {size_t{0}, size_t{4}}) {
     const ModelGraph graph = GraphOf(Models()[model]);
     for (const auto [towers, devices] : {Layout{2, 2}, Layout{3, 2}}) {
+      CAPTURE(model, towers, devices);
       NcclGpus gpus(devices);
-      test::DeferredDevice* const work = FakeDriver::Current().work();
       const auto group = *MakeGroup(graph, gpus.towers(), cuda::Ops(), OptionsOf(towers, kKind));
-      const std::vector<Gradients> wanted = GradientsOf(group.get(), graph, towers);
-      const int64_t before = work->waits();
-      REQUIRE(Train(group.get(), graph, towers, 0).ok());
-      const int64_t waits = work->waits() - before;
+      const std::vector<Gradients> wanted = TrainVariants(group.get(), graph, towers);
+      int64_t waits = 0;
+      CHECK(NeedlessWaits({group.get(), &graph, towers, FakeDriver::Current().work()}, wanted,
+                          &waits) == std::vector<int64_t>());
       CHECK(waits > 0);
-      for (int64_t index = 0; index < waits; ++index) {
-        CAPTURE(model, towers, devices, index);
-        bool is_detected = false;
-        for (uint64_t seed = 1; seed <= kMostTries && !is_detected; ++seed) {
-          const int variant = static_cast<int>(seed % kVariants);
-          work->Reseed(seed);
-          work->OmitWait(index);
-          is_detected = !AreSame(*Train(group.get(), graph, towers, variant),
-                                 wanted[static_cast<size_t>(variant)]);
-        }
-        CHECK(is_detected);
-      }
     }
   }
 }
