@@ -14,13 +14,11 @@ constexpr GlobalStep kNoVersion(-1);
 
 MutableTensorView Nothing() { return {.shape = Shape({0})}; }
 
-Tensor OnHeap(DType dtype, const Shape& shape) { return Tensor(dtype, shape); }
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
     const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place,
-    MakeTensor make) {
+    TensorMaker make) {
   if (layout.num_shards() != sessions.size()) {
     return absl::InvalidArgumentError(absl::StrCat("placement: it is for ", layout.num_shards(),
                                                    " ps, but there are ", sessions.size()));
@@ -31,10 +29,10 @@ absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
 }
 
 VariableCache::VariableCache(const VariableLayout& layout, std::span<ShardSession* const> sessions,
-                             Place place, MakeTensor make)
+                             Place place, TensorMaker make)
     : layout_(layout),
       place_(place),
-      make_(make != nullptr ? std::move(make) : OnHeap),
+      make_(std::move(make)),
       shards_(sessions.size()),
       versions_(sessions.size()) {
   for (size_t shard = 0; shard < sessions.size(); ++shard) {

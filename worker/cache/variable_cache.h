@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -16,7 +15,7 @@
 #include "common/base/fan_in.h"
 #include "common/base/ids.h"
 #include "common/client/shard_session.h"
-#include "common/tensor/tensor.h"
+#include "common/tensor/tensor_maker.h"
 #include "worker/cache/part_rows.h"
 #include "worker/cache/variable_layout.h"
 
@@ -34,15 +33,12 @@ class VariableCache {
     kInPlace,
   };
 
-  // Makes memory for a variable, not initialised, or for rows of one.
-  using MakeTensor = std::function<Tensor(DType, const Shape&)>;
-
   // `sessions[k]` is with shard k; their targets belong to the cache. The layout outlives the
-  // cache. `make`, where values are copied to; null: the heap. INVALID_ARGUMENT: a layout for
-  // another number of shards.
+  // cache. `make`: what values are copied to. INVALID_ARGUMENT: a layout for another number of
+  // shards.
   static absl::StatusOr<std::unique_ptr<VariableCache>> Create(
       const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place = kCopied,
-      MakeTensor make = nullptr);
+      TensorMaker make = OnHeap);
 
   // Brings every dense variable, and the named rows of every sparse one, to `version`, from all
   // shards at once. rows[i] are those of variable i, ascending, each once; nothing for a dense one;
@@ -88,7 +84,7 @@ class VariableCache {
   };
 
   VariableCache(const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place,
-                MakeTensor make);
+                TensorMaker make);
   Tensor MakeRows(const WholeVariable& variable, int64_t rows) const;
   void MakeTargets();
   // Tells the sessions what the next fetch brings, and where to: of sparse variables these rows,
@@ -114,7 +110,7 @@ class VariableCache {
 
   const VariableLayout& layout_;
   const Place place_;
-  const MakeTensor make_;
+  const TensorMaker make_;
   std::vector<Tensor> memory_;  // of a sparse variable with room for the most rows so far
   std::vector<TensorView> views_;
   // Null for a dense variable. The rows of the last fetch, and those that are brought ahead.

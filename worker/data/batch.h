@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -10,9 +9,6 @@
 #include "common/tensor/tensor.h"
 
 namespace lockstep::worker {
-
-// Makes a tensor of the host, not initialised.
-using MakeTensor = std::function<Tensor(DType, const Shape&)>;
 
 // Rows of examples that a tower's device already has.
 struct LoadedRows {

@@ -59,22 +59,19 @@ absl::StatusOr<ExampleStore> ExampleStore::Open(const DataDef& data, Split split
   return store;
 }
 
-Batch ExampleStore::MakeBatch(int64_t n, const MakeTensor& make) const {
-  const auto tensor = [&make](DType dtype, const Shape& shape) {
-    return make == nullptr ? Tensor(dtype, shape) : make(dtype, shape);
-  };
+Batch ExampleStore::MakeBatch(int64_t n, const TensorMaker& make) const {
   const auto batched = [n](absl::Span<const int64_t> dims) {
     std::vector<int64_t> all = {n};
     all.insert(all.end(), dims.begin(), dims.end());
     return Shape(all);
   };
   Batch batch;
-  batch.features = tensor(DType::kFloat32, batched(input_shape_.dims()));
+  batch.features = make(DType::kFloat32, batched(input_shape_.dims()));
   if (has_labels()) {
-    batch.labels = tensor(labels_.dtype(), batched(labels_.shape().dims().subspan(1)));
+    batch.labels = make(labels_.dtype(), batched(labels_.shape().dims().subspan(1)));
   }
   for (const int64_t units : units_) {
-    Tensor& states = batch.states.emplace_back(tensor(DType::kFloat32, Shape({n, units})));
+    Tensor& states = batch.states.emplace_back(make(DType::kFloat32, Shape({n, units})));
     std::memset(states.data(), 0, states.num_bytes());
   }
   return batch;

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/dataset/example_table.h"
-#include "common/tensor/tensor.h"
+#include "common/tensor/tensor_maker.h"
 #include "worker/data/batch.h"
 #include "worker/data/pipeline.h"
 #include "worker/data/shift.h"
@@ -28,8 +28,8 @@ class ExampleStore {
   int64_t rows_per_sequence() const { return table_.rows_per_sequence; }
 
   // A batch with room for n examples. Without labels in the files its labels are empty. `make`: its
-  // tensors; null: on the heap.
-  Batch MakeBatch(int64_t n, const MakeTensor& make = nullptr) const;
+  // tensors.
+  Batch MakeBatch(int64_t n, const TensorMaker& make = OnHeap) const;
 
   // Writes one example to row `row` of a batch made by MakeBatch: (x - offset) * scale.
   void CopyTo(int64_t example, int64_t row, Batch* batch) const;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/tensor/tensor_maker.h"
 #include "worker/data/example_store.h"
 #include "worker/data/index_stream.h"
 #include "worker/data/shift.h"
@@ -29,7 +30,7 @@ class ExampleStream {
   int64_t MostRows() const;
 
   // A batch with room for so many rows, for Fill. `make` as ExampleStore::MakeBatch has it.
-  Batch MakeBatch(int64_t rows, const MakeTensor& make) const {
+  Batch MakeBatch(int64_t rows, const TensorMaker& make) const {
     return store_->MakeBatch(rows, make);
   }
   // Overwrites the first `rows` rows of the batch with positions [first, first + rows). Allocates

@@ -11,6 +11,7 @@
 #include "common/dataset/example_spec.h"
 #include "common/replicas/replica_view.h"
 #include "common/tensor/shape.h"
+#include "common/tensor/tensor_maker.h"
 #include "proto/job.pb.h"
 #include "worker/data/batch.h"
 
@@ -25,7 +26,7 @@ struct PipelineOptions {
   uint32_t num_replicas = 1;
   int64_t batch_per_tower = 0;
   int64_t towers = 1;
-  MakeTensor make_tensor = nullptr;  // of the batches; null: on the heap
+  TensorMaker make_tensor = OnHeap;  // of the batches
 };
 
 class Pipeline {

@@ -78,7 +78,7 @@ absl::StatusOr<ReplicaBatches> ReplicaBatches::Create(std::shared_ptr<const Exam
 
 ReplicaBatches::ReplicaBatches(std::shared_ptr<const ExampleStore> store, const Slice& slice,
                                TowerRange towers, std::unique_ptr<ExampleSource> source,
-                               ShiftSource shifts, bool shifted, MakeTensor make_tensor)
+                               ShiftSource shifts, bool shifted, TensorMaker make_tensor)
     : store_(std::move(store)),
       batch_per_tower_(slice.batch_per_tower()),
       towers_(towers),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/tensor/tensor_maker.h"
 #include "worker/data/example_source.h"
 #include "worker/data/example_store.h"
 #include "worker/data/shift.h"
@@ -41,7 +42,7 @@ class ReplicaBatches {
  private:
   ReplicaBatches(std::shared_ptr<const ExampleStore> store, const Slice& slice, TowerRange towers,
                  std::unique_ptr<ExampleSource> source, ShiftSource shifts, bool shifted,
-                 MakeTensor make_tensor);
+                 TensorMaker make_tensor);
 
   std::shared_ptr<const ExampleStore> store_;
   int64_t batch_per_tower_;
@@ -49,7 +50,7 @@ class ReplicaBatches {
   std::unique_ptr<ExampleSource> source_;
   ShiftSource shifts_;
   bool shifted_;
-  MakeTensor make_tensor_;
+  TensorMaker make_tensor_;
   std::vector<Element> examples_;  // of all towers, of the step being assembled
 };
 

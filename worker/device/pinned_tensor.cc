@@ -15,7 +15,7 @@ Tensor PinnedTensor(Device* device, DType dtype, const Shape& shape) {
                         std::make_shared<const DeviceBuffer>(*std::move(buffer)));
 }
 
-std::function<Tensor(DType, const Shape&)> PinnedTensors(Device* device) {
+TensorMaker PinnedTensors(Device* device) {
   return [device](DType dtype, const Shape& shape) { return PinnedTensor(device, dtype, shape); };
 }
 

@@ -1,9 +1,7 @@
 // Tensors of the host from which a device copies directly.
 #pragma once
 
-#include <functional>
-
-#include "common/tensor/tensor.h"
+#include "common/tensor/tensor_maker.h"
 #include "worker/device/device.h"
 
 namespace lockstep::worker {
@@ -13,6 +11,6 @@ namespace lockstep::worker {
 Tensor PinnedTensor(Device* device, DType dtype, const Shape& shape);
 
 // Makes them.
-std::function<Tensor(DType, const Shape&)> PinnedTensors(Device* device);
+TensorMaker PinnedTensors(Device* device);
 
 }  // namespace lockstep::worker

@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<LocalSyncPipeline>> LocalSyncPipeline::Open(
 LocalSyncPipeline::LocalSyncPipeline(const LocalSyncPipelineOptions& options,
                                      const LoadSchedule& schedule, ExampleStream stream,
                                      std::unique_ptr<LocalSyncParallelOptimizer> optimizer,
-                                     const MakeTensor& make_tensor)
+                                     const TensorMaker& make_tensor)
     : options_(options),
       schedule_(schedule),
       stream_(std::move(stream)),

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/local_sync/load_schedule.h"
+#include "common/tensor/tensor_maker.h"
 #include "worker/data/example_stream.h"
 #include "worker/data/pipeline.h"
 #include "worker/data/prefetcher.h"
@@ -58,7 +59,7 @@ class LocalSyncPipeline final : public Pipeline {
  private:
   LocalSyncPipeline(const LocalSyncPipelineOptions& options, const LoadSchedule& schedule,
                     ExampleStream stream, std::unique_ptr<LocalSyncParallelOptimizer> optimizer,
-                    const MakeTensor& make_tensor);
+                    const TensorMaker& make_tensor);
 
   absl::Status Load(int64_t load);
   // The order of the minibatches of a pass.

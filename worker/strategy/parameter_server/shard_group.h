@@ -15,6 +15,7 @@
 #include "common/base/fan_in.h"
 #include "common/base/timer.h"
 #include "common/client/shard_session.h"
+#include "common/tensor/tensor_maker.h"
 #include "common/transport/tensor_transport.h"
 #include "worker/cache/variable_cache.h"
 #include "worker/cache/variable_layout.h"
@@ -45,7 +46,7 @@ struct ShardGroupResources {
   std::span<TensorTransport* const> shards;  // shards[k] talks to ps k
   Timer* timer = nullptr;
   const Clock* clock = Clock::Real();
-  VariableCache::MakeTensor make_tensor = nullptr;  // of the host, for values; null: the heap
+  TensorMaker make_tensor = OnHeap;  // for values
 };
 
 // Used by one thread, or handed from one to the next, but for Cancel. One gradient at a time:
