@@ -1,6 +1,7 @@
 #include "worker/tower/device_sums.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -28,13 +29,9 @@ absl::StatusOr<std::unique_ptr<DeviceSums>> DeviceSums::Create(const ModelGraph&
 absl::Status DeviceSums::Prepare(const ModelGraph& graph, size_t towers, const OpTable& ops) {
   LOCKSTEP_ASSIGN_OR_RETURN(queues_, DeviceQueue::CreateFor(devices_));
   for (const DeviceQueue& queue : queues_) streams_.push_back(queue.stream());
-  contexts_.resize(devices_.size());
-  sums_.resize(devices_.size());
   for (size_t device = 0; device < devices_.size() && device + devices_.size() < towers; ++device) {
-    devices_.of(device)->MakeCurrent();
-    LOCKSTEP_ASSIGN_OR_RETURN(contexts_[device], ops.CreateContext(devices_.of(device)));
-    LOCKSTEP_ASSIGN_OR_RETURN(sums_[device],
-                              ops.Make(contexts_[device].get(), MeanOptions{.count = 1}));
+    LOCKSTEP_ASSIGN_OR_RETURN(SumOnDevice sum, SumOnDevice::Create(devices_.of(device), ops));
+    sums_.push_back(std::move(sum));
   }
   size_t most_bytes = 0;
   for (const ModelVariable& variable : graph.variables()) {
@@ -55,29 +52,28 @@ absl::StatusOr<TowerGradient> DeviceSums::Enqueue(int variable,
   Variable& own = variables_[static_cast<size_t>(variable)];
   by_device_.clear();
   for (size_t device = 0; device < own.ranks.size(); ++device) {
-    LOCKSTEP_RETURN_IF_ERROR(SumOnDevice(device, by_tower, &own.ranks[device]));
-    by_device_.push_back(own.ranks[device].sum);
+    LOCKSTEP_RETURN_IF_ERROR(SumTowersOf(device, by_tower, &own.ranks[device]));
+    by_device_.push_back(own.ranks[device].call.sum);
   }
   LOCKSTEP_RETURN_IF_ERROR(devices_.communicator()->ReduceToFirst(by_device_, streams_));
   for (size_t device = 0; device < own.ranks.size(); ++device) {
     streams_[device]->Record(own.ranks[device].passed.get());
   }
   return TowerGradient{
-      .view = own.ranks[0].sum, .ready = own.ranks[0].passed.get(), .stream = streams_[0]};
+      .view = own.ranks[0].call.sum, .ready = own.ranks[0].passed.get(), .stream = streams_[0]};
 }
 
-absl::Status DeviceSums::SumOnDevice(size_t device, std::span<const TowerGradient> by_tower,
+absl::Status DeviceSums::SumTowersOf(size_t device, std::span<const TowerGradient> by_tower,
                                      Rank* rank) {
   Stream* const stream = streams_[device];
-  rank->inputs.clear();
+  SumOnDevice::Call* const call = &rank->call;
+  call->terms.clear();
   for (size_t tower = device; tower < by_tower.size(); tower += devices_.size()) {
     by_tower[tower].AwaitOn(stream);
-    rank->inputs.push_back(by_tower[tower].view);
+    call->terms.push_back(by_tower[tower].view);
   }
-  rank->sum = by_tower[device].view;
-  if (rank->inputs.size() == 1) return absl::OkStatus();
-  rank->args = {rank->inputs, {&rank->sum, 1}};
-  return sums_[device]->Run(rank->args, stream);
+  call->sum = by_tower[device].view;
+  return call->terms.size() == 1 ? absl::OkStatus() : sums_[device].Enqueue(call, stream);
 }
 
 absl::Status DeviceSums::Await(int variable) {

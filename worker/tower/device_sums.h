@@ -13,8 +13,8 @@
 #include "worker/device/communicator.h"
 #include "worker/device/device_queue.h"
 #include "worker/device/tower_devices.h"
-#include "worker/ops/gradient_op.h"
 #include "worker/ops/op_table.h"
+#include "worker/tower/sum_on_device.h"
 #include "worker/tower/tower_reducer.h"
 
 namespace lockstep::worker {
@@ -45,9 +45,7 @@ class DeviceSums {
  private:
   // What a device does for one variable.
   struct Rank {
-    std::vector<TensorView> inputs;  // of its towers
-    MutableTensorView sum;           // of these
-    GradientOp::Args args;
+    SumOnDevice::Call call;  // over its towers
     std::unique_ptr<Event> passed;
   };
   struct Variable {
@@ -57,11 +55,10 @@ class DeviceSums {
 
   explicit DeviceSums(const TowerDevices& devices) : devices_(devices) {}
   absl::Status Prepare(const ModelGraph& graph, size_t towers, const OpTable& ops);
-  absl::Status SumOnDevice(size_t device, std::span<const TowerGradient> by_tower, Rank* rank);
+  absl::Status SumTowersOf(size_t device, std::span<const TowerGradient> by_tower, Rank* rank);
 
   const TowerDevices devices_;
-  std::vector<std::unique_ptr<OpContext>> contexts_;  // by device; null: it has one tower
-  std::vector<std::unique_ptr<GradientOp>> sums_;     // likewise
+  std::vector<SumOnDevice> sums_;  // by device, of those that have several towers: the first ones
   std::vector<Variable> variables_;
   std::vector<MutableTensorView> by_device_;  // of the variable at hand
   std::vector<Stream*> streams_;              // by device

@@ -26,11 +26,9 @@ absl::Status HierarchicalCopy::Prepare(const OpTable& ops) {
   }
   sums_[2].main = 0;
   sums_[2].others.push_back(second);
-  for (size_t sum = 0; sum < kSums; ++sum) {
-    Device* const main = devices_.of(sums_[sum].main);
-    main->MakeCurrent();
-    LOCKSTEP_ASSIGN_OR_RETURN(contexts_[sum], ops.CreateContext(main));
-    LOCKSTEP_ASSIGN_OR_RETURN(ops_[sum], ops.Make(contexts_[sum].get(), MeanOptions{.count = 1}));
+  for (const Sum& sum : sums_) {
+    LOCKSTEP_ASSIGN_OR_RETURN(SumOnDevice on_main, SumOnDevice::Create(devices_.of(sum.main), ops));
+    on_main_.push_back(std::move(on_main));
   }
   for (size_t device = 0; device < devices_.size(); ++device) {
     LOCKSTEP_ASSIGN_OR_RETURN(there_.emplace_back(), devices_.of(device)->CreateEvent());
@@ -56,7 +54,7 @@ absl::Status HierarchicalCopy::Reserve(size_t bytes) {
 absl::Status HierarchicalCopy::ReduceToFirst(std::span<const MutableTensorView> by_device,
                                              std::span<Stream* const> streams) {
   LOCKSTEP_CHECK(by_device[0].num_bytes() <= reserved_);
-  std::array<Call, kSums>& calls = calls_[by_device[0].data];
+  Calls& calls = calls_[by_device[0].data];
   for (size_t device = 0; device < there_.size(); ++device) {
     streams[device]->Record(there_[device].get());
   }
@@ -67,20 +65,19 @@ absl::Status HierarchicalCopy::ReduceToFirst(std::span<const MutableTensorView> 
 }
 
 absl::Status HierarchicalCopy::Add(size_t sum, std::span<const MutableTensorView> by_device,
-                                   std::span<Stream* const> streams, Call* call) {
+                                   std::span<Stream* const> streams, SumOnDevice::Call* call) {
   const auto& [main, others, copies] = sums_[sum];
   if (others.empty()) return absl::OkStatus();
   Stream* const stream = streams[main];
-  call->to = by_device[main];
-  call->terms.assign(1, call->to);
+  call->sum = by_device[main];
+  call->terms.assign(1, call->sum);
   for (size_t i = 0; i < others.size(); ++i) {
     const MutableTensorView& from = by_device[others[i]];
     stream->WaitFor(there_[others[i]].get());
     stream->CopyFromPeer(copies[i].get(), from.data, from.num_bytes());
     call->terms.push_back({from.dtype, from.shape, copies[i].get()});
   }
-  call->args = {call->terms, {&call->to, 1}};
-  LOCKSTEP_RETURN_IF_ERROR(ops_[sum]->Run(call->args, stream));
+  LOCKSTEP_RETURN_IF_ERROR(on_main_[sum].Enqueue(call, stream));
   stream->Record(there_[main].get());
   return absl::OkStatus();
 }

@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "worker/device/communicator.h"
 #include "worker/device/tower_devices.h"
-#include "worker/ops/gradient_op.h"
 #include "worker/ops/op_table.h"
+#include "worker/tower/sum_on_device.h"
 
 namespace lockstep::worker {
 
@@ -47,25 +47,19 @@ class HierarchicalCopy final : public Communicator {
     std::vector<DeviceBuffer> copies;  // of the others, on the main device
   };
   static constexpr size_t kSums = 3;  // of the halves, then of both
-  // What the op of a sum names.
-  struct Call {
-    std::vector<TensorView> terms;
-    MutableTensorView to;
-    GradientOp::Args args;
-  };
+  using Calls = std::array<SumOnDevice::Call, kSums>;
 
   explicit HierarchicalCopy(const TowerDevices& devices) : devices_(devices) {}
   absl::Status Prepare(const OpTable& ops);
   absl::Status Add(size_t sum, std::span<const MutableTensorView> by_device,
-                   std::span<Stream* const> streams, Call* call);
+                   std::span<Stream* const> streams, SumOnDevice::Call* call);
 
   const TowerDevices devices_;
   std::array<Sum, kSums> sums_;
-  std::array<std::unique_ptr<OpContext>, kSums> contexts_;  // of the sums' main devices
-  std::array<std::unique_ptr<GradientOp>, kSums> ops_;
-  size_t reserved_ = 0;                                   // bytes of each copy
-  std::vector<std::unique_ptr<Event>> there_;             // by device: what it gives
-  std::map<const void*, std::array<Call, kSums>> calls_;  // by place of the first device's values
+  std::vector<SumOnDevice> on_main_;           // of sums_, likewise
+  size_t reserved_ = 0;                        // bytes of each copy
+  std::vector<std::unique_ptr<Event>> there_;  // by device: what it gives
+  std::map<const void*, Calls> calls_;         // by place of the first device's values
 };
 
 }  // namespace lockstep::worker
