@@ -4,30 +4,13 @@
 
 #include "common/base/exit_code.h"
 #include "common/config/job.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/unit/common/config/job_parts.h"
 
 namespace lockstep {
 namespace {
 
 using Catch::Matchers::Contains;
-
-constexpr char kModel[] = R"(
-    input_shape: [8, 8, 1]
-    layers { name: "flat" flatten {} }
-    layers { name: "fc" dense { units: 10 } }
-    layers { name: "loss" softmax_cross_entropy {} })";
-
-const char kModelPath[] = "model: 'model.textproto' ";
-const char kData[] = "data { idx { train_images: 'a' train_labels: 'b' } } ";
-const char kBatch[] = "global_batch: 12 ";
-const char kOptimizer[] = "optimizer { sgd {} learning_rate { base: 0.1 } } ";
-const char kStop[] = "max_steps: 5 ";
-
-absl::StatusOr<LoadedJob> Load(const std::string& job) {
-  test::TemporaryFolder folder;
-  folder.Write("model.textproto", kModel);
-  return LoadJob(folder.Write("job.textproto", job));
-}
+using namespace job_parts;
 
 // The error of a sound job with one part replaced.
 std::string ErrorOf(const std::string& job) {

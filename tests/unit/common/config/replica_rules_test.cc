@@ -4,27 +4,17 @@
 #include <string>
 
 #include "common/config/job.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/unit/common/config/job_parts.h"
 
 namespace lockstep {
 namespace {
 
 using Catch::Matchers::Contains;
+using namespace job_parts;
 
 absl::StatusOr<LoadedJob> Load(const std::string& batch, const std::string& more) {
-  test::TemporaryFolder folder;
-  folder.Write("model.textproto", R"(
-      input_shape: [8, 8, 1]
-      layers { name: "flat" flatten {} }
-      layers { name: "fc" dense { units: 10 } }
-      layers { name: "loss" softmax_cross_entropy {} })");
-  return LoadJob(folder.Write("job.textproto",
-                              "model: 'model.textproto' max_steps: 5 "
-                              "optimizer { sgd {} learning_rate { base: 0.1 } } " +
-                                  batch + " " + more));
+  return job_parts::Load(kModelPath + kStop + kOptimizer + batch + " " + more);
 }
-
-constexpr char kData[] = "data { idx { train_images: 'a' train_labels: 'b' } } ";
 
 std::string ErrorOf(const std::string& batch, const std::string& more) {
   const auto loaded = Load(batch, more);

@@ -3,29 +3,17 @@
 #include <string>
 
 #include "common/base/exit_code.h"
-#include "common/config/job.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/unit/common/config/job_parts.h"
 
 namespace lockstep {
 namespace {
 
 using Catch::Matchers::Contains;
+using namespace job_parts;
 
 absl::StatusOr<LoadedJob> LoadWithOps(const std::string& ops, const std::string& more = "") {
-  test::TemporaryFolder folder;
-  folder.Write("model.textproto", R"(
-      input_shape: [8, 8, 1]
-      layers { name: "flat" flatten {} }
-      layers { name: "fc" dense { units: 10 } }
-      layers { name: "loss" softmax_cross_entropy {} })");
-  return LoadJob(folder.Write("job.textproto", R"(
-      model: 'model.textproto'
-      data { idx { train_images: 'a' train_labels: 'b' } }
-      global_batch: 12
-      optimizer { sgd {} learning_rate { base: 0.1 } }
-      max_steps: 5
-      strategy { parameter_server { cross_tower_ops { )" +
-                                                   ops + " } } } " + more));
+  return Load(kModelPath + kData + kBatch + kOptimizer + kStop +
+              "strategy { parameter_server { cross_tower_ops { " + ops + " } } } " + more);
 }
 
 std::string RefusalOf(const std::string& ops, const std::string& more = "") {
