@@ -26,12 +26,12 @@ class Communicator {
   // there, when all streams have passed it. Calls that are enqueued run in their order. The order
   // of the additions is the same for each call of one length.
   //
-  // Errors are final: nothing is enqueued any more. Abort is then called before anything waits for
+  // An error is final: later calls enqueue nothing. Abort is then called before anything waits for
   // the streams.
   virtual absl::Status ReduceToFirst(std::span<const MutableTensorView> by_device,
                                      std::span<Stream* const> streams) = 0;
   // Blocks until the devices have reached these events, one of each, recorded behind what was
-  // enqueued. Other than Event::Wait returns an error as soon as one device has failed, while
+  // enqueued. Unlike Event::Wait it returns an error as soon as one device has failed, while
   // others still wait for it.
   virtual absl::Status Await(std::span<Event* const> by_device) = 0;
   // Ends what was enqueued, whether or not all devices have come to it: where one has failed, the

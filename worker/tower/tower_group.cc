@@ -53,7 +53,7 @@ TowerGroup::TowerGroup(const ModelGraph& graph, Device* device,
 
 absl::Status TowerGroup::PrepareReduction(const OpTable& ops, const ModelGraph& graph,
                                           ReducerOptions options) {
-  // Not by the number of what a reducer is given, which may be a sum.
+  // So that one that is given a single sum of the towers' gradients divides it by their number.
   if (options.count == 0) options.count = options.towers;
   device_->MakeCurrent();
   LOCKSTEP_ASSIGN_OR_RETURN(

@@ -172,7 +172,7 @@ TEST_CASE("a model that a GPU has no memory for is refused with both sizes") {
                                "\"hidden/kernel\" with 280 bytes: cuda:0: no memory for "));
   const auto refusal_of_activations = [&](Precision precision) {
     const OpTable& ops = cuda::Ops(precision);
-    size_t enough = 1000;  // for what comes first
+    size_t enough = 1000;  // for what is allocated before the activations
     while (refusal(enough, ops).starts_with("inputs")) enough += 64;
     return refusal(enough, ops);
   };

@@ -142,7 +142,7 @@ TEST_CASE("GPUs that NCCL refuses leave nothing behind") {
   CHECK(nccl.live() == 0);
 }
 
-TEST_CASE("after an abort nothing is reduced any more, and nothing waits") {
+TEST_CASE("after an abort each reduction is refused, and nothing waits") {
   Ranks ranks(2);
   FakeNccl nccl;
   const auto communicator = *NcclCommunicator::Create(nccl.library(), ranks.gpus());
