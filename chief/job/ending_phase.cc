@@ -59,6 +59,7 @@ void EndingPhase::EndAgain(JobEnd end) {
 void EndingPhase::OnEvent(JobEvent event) {
   const bool has_save_ended = event == JobEvent::kMilestoneEnded || event == JobEvent::kSaveFailed;
   if (stage_ == Stage::kSaving && has_save_ended) DrainIfIdle();
+  if (event == JobEvent::kEndKnown && stage_ == Stage::kTellingWorkers) WatchTelling();
 }
 
 void EndingPhase::DrainIfIdle() {
@@ -134,9 +135,7 @@ void EndingPhase::Tick() {
 void EndingPhase::WatchTelling() {
   const bool is_late = job_->now() >= deadline_;
   if (stage_ == Stage::kEndingLease && is_late) return Conclude();
-  if (stage_ == Stage::kTellingWorkers && (is_late || job_->calls->EverybodyKnows())) {
-    return ReleaseShards();
-  }
+  if (stage_ == Stage::kTellingWorkers && (is_late || WorkersKnow())) return ReleaseShards();
   if (stage_ != Stage::kReleasingShards) return;
   release_->Tick();
   if (stage_ != Stage::kReleasingShards) return;
@@ -146,6 +145,13 @@ void EndingPhase::WatchTelling() {
   if (!untold.empty() && !is_late) return;
   if (!untold.empty()) log::Warning(absl::StrCat("not told that the job is over: ", untold));
   Conclude();
+}
+
+// Who missed the answer of a chief that ends would call for as long as its patience lasts. One that
+// goes back to a checkpoint answers those, too.
+bool EndingPhase::WorkersKnow() const {
+  return job_->inputs.plan.goes_back_after(end_.outcome) ? job_->calls->EverybodyIsTold()
+                                                         : job_->calls->EverybodyKnows();
 }
 
 std::string EndingPhase::UnfinishedPlaces() const {

@@ -41,6 +41,7 @@ class EndingPhase final : public Phase {
   void FinishUnsaved(const absl::Status& why);
   void Finish(absl::Status outcome, Told told);
   void WatchTelling();
+  bool WorkersKnow() const;
   void ReleaseShards();
   // Where copies of shards are and have not heard the end; empty: nowhere.
   std::string UnfinishedPlaces() const;

@@ -81,6 +81,7 @@ WorkerCalls::Hooks JobController::MakeHooks() {
           .waiting_for = [this] { return reporter_.AdmissionWaitsFor(Describe()); },
           .worker_failed = [this](absl::Status why) { Stop(std::move(why)); },
           .result_arrived = [this] { milestones_.TakeEvaluations(); },
+          .end_known = [this] { Notify(JobEvent::kEndKnown); },
           .warn = [this](std::string text) { state_.Warn(std::move(text)); }};
 }
 

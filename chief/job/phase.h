@@ -15,6 +15,7 @@ enum class JobEvent {
   kMembersConfirmed,  // every shard has another set of members
   kMilestoneEnded,    // results of an evaluation have come, or a version is saved
   kSaveFailed,        // the last one is repeated
+  kEndKnown,          // one more worker knows that the job is over
 };
 
 class Phase {

@@ -71,6 +71,7 @@ void TrainingPhase::OnEvent(JobEvent event) {
     case JobEvent::kMilestoneEnded:
       return stall_reminder_.Progress(job_->now());
     case JobEvent::kSaveFailed:
+    case JobEvent::kEndKnown:
       return;
   }
 }

@@ -32,14 +32,21 @@ void WorkerCalls::Close(const absl::Status& why) {
   for (ParkedRegistration& call : std::exchange(registrations_, {})) call.answer(why);
 }
 
-// That a worker which had registered knows the end.
+// A worker that is told as it registers does not call again.
 void WorkerCalls::NoteTold(const RegisterTaskRequest& request) {
   if (!outcome_.has_value()) return;
-  contacts_[WorkerIndex(request.worker())] = {.incarnation = Incarnation(request.incarnation()),
-                                              .told_end = true};
+  contacts_[WorkerIndex(request.worker())] = {
+      .incarnation = Incarnation(request.incarnation()), .told_end = true, .knows_end = true};
 }
 
-bool WorkerCalls::EverybodyKnows() const {
+bool WorkerCalls::LearnsOfEnd(const HeartbeatRequest& request, Contact* contact) const {
+  if (contact->end_reply == 0 || order_.NumberOf(request.last_reply()) < contact->end_reply) {
+    return false;
+  }
+  return !std::exchange(contact->knows_end, true);
+}
+
+bool WorkerCalls::All(bool Contact::*what) const {
   const auto& members = membership_->members();
   for (size_t i = 0; i < members.size(); ++i) {
     const WorkerIndex worker(i);
@@ -47,9 +54,9 @@ bool WorkerCalls::EverybodyKnows() const {
     const bool expected = members[i].state == MemberState::kLive ||
                           (members[i].state == MemberState::kAbsent && job_.has_value());
     const auto contact = contacts_.find(worker);
-    const bool told = contact != contacts_.end() && contact->second.told_end &&
-                      (members[i].state == MemberState::kAbsent || IsInContact(worker));
-    if (expected && !told) return false;
+    const bool has_it = contact != contacts_.end() && contact->second.*what &&
+                        (members[i].state == MemberState::kAbsent || IsInContact(worker));
+    if (expected && !has_it) return false;
   }
   return true;
 }

@@ -178,6 +178,7 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   const bool has_got =
       !request.has_last_reply() || order_.NumberOf(request.last_reply()) >= contact.cluster_reply;
   contact.has_cluster |= contact.told_cluster != 0 && has_got;
+  const bool learns_of_end = LearnsOfEnd(request, &contact);
   if (absl::Status wrong = TakeResults(request); !wrong.ok()) return answer(std::move(wrong));
 
   // One call of a worker is parked at a time.
@@ -195,9 +196,10 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
     // What the others do does not change: a heartbeat costs the same however many they are.
     evaluations_->AssignTo(worker, clock_->Monotonic());
   }
-  // Whoever calls again after the end has not heard of it: the answer was lost.
+  // Whoever calls again after the end says that it knows, or the answer was lost.
   const bool at_once = request.results_size() > 0 || outcome_.has_value();
   if (at_once || HasNews(worker)) AnswerHeartbeat(worker);
+  if (learns_of_end && hooks_.end_known != nullptr) hooks_.end_known();
 }
 
 void WorkerCalls::EndLease(const LiveMember& process) {
@@ -260,7 +262,7 @@ HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
   HeartbeatReply reply;
   *reply.mutable_id() = order_.NumberReply({worker, contact.incarnation}, clock_->Monotonic());
   if (outcome_.has_value()) {
-    contact.told_end = true;
+    if (!std::exchange(contact.told_end, true)) contact.end_reply = reply.id().number();
     if (outcome_->ok()) {
       reply.set_finish(true);
     } else {
@@ -321,7 +323,7 @@ void WorkerCalls::ReportError(const ReportErrorRequest& request, Answer<ReportEr
     return;
   }
   // It ends by itself.
-  contacts_[worker] = {.incarnation = member.incarnation, .told_end = true};
+  contacts_[worker] = {.incarnation = member.incarnation, .told_end = true, .knows_end = true};
   const bool sound = request.exit_code() > 0 && request.exit_code() <= kLargestExitCode;
   hooks_.worker_failed(
       WithExitCode(absl::InternalError(absl::StrCat(

@@ -44,6 +44,8 @@ class WorkerCalls {
     std::function<void(absl::Status)> worker_failed;
     // An evaluation may be complete.
     std::function<void()> result_arrived;
+    // One more worker knows the end. Null: nobody waits for that.
+    std::function<void()> end_known = nullptr;
     // Something that a user should see; null: it is only logged.
     std::function<void(std::string)> warn = nullptr;
   };
@@ -68,7 +70,10 @@ class WorkerCalls {
   // Others answer from now on: what is parked here is answered so.
   void Close(const absl::Status& why);
   // After End: every live worker has been told, and after Begin also those that never registered.
-  bool EverybodyKnows() const;
+  // An answer may still be lost: a worker that calls again is told again.
+  bool EverybodyIsTold() const { return All(&Contact::told_end); }
+  // The same, and that they have said so.
+  bool EverybodyKnows() const { return All(&Contact::knows_end); }
 
   // The cluster spec has changed: every worker is told at once.
   void SetCluster(ClusterDef cluster) {
@@ -107,6 +112,8 @@ class WorkerCalls {
     uint64_t cluster_reply = 0;  // the first one that has told it; those after it tell it, too
     bool has_cluster = false;    // a call has named one of these, or names no replies at all
     bool told_end = false;
+    uint64_t end_reply = 0;  // the first one that has told it; 0: none
+    bool knows_end = false;  // a call has named that one or a later one
   };
 
   // Where the shards are now. Whether that has changed.
@@ -142,6 +149,9 @@ class WorkerCalls {
   void TellNews();
   bool IsInContact(WorkerIndex worker) const;
   void NoteTold(const RegisterTaskRequest& request);
+  // Whether the worker says with this call, for the first time, that it knows the end.
+  bool LearnsOfEnd(const HeartbeatRequest& request, Contact* contact) const;
+  bool All(bool Contact::*what) const;
   std::string NameOf(WorkerIndex worker) const;
 
   ToldCluster cluster_;

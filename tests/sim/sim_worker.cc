@@ -160,9 +160,13 @@ HeartbeatRequest SimWorker::MakeHeartbeat() const {
   return request;
 }
 
-// Tells so at once; the end of the job comes with the heartbeats that go on beside.
+// The end of the job comes with the heartbeats that go on beside.
 void SimWorker::EndOfData() {
   out_of_data_ = true;
+  Tell();
+}
+
+void SimWorker::Tell() {
   network_->Call<HeartbeatReply>(
       LinkToChief(), kHeartbeat.deadline,
       [chief = chief_, request = MakeHeartbeat()](Callback<HeartbeatReply> answer) {
@@ -184,8 +188,10 @@ void SimWorker::Beat() {
           if (MayRepeat(reply.status())) Later(options_.heartbeat_pause, [this] { Beat(); });
         } else if (!reply->fail().empty()) {
           End(absl::InternalError(reply->fail()));
+          Tell();
         } else if (reply->finish()) {
           End(absl::OkStatus());
+          Tell();
         } else {
           const uint64_t life = life_;
           if (reply->has_group()) training_->groups->SetView(reply->group());

@@ -98,6 +98,8 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   void Beat();
   HeartbeatRequest MakeHeartbeat() const;
   void EndOfData();
+  // Beside the calls that follow one another.
+  void Tell();
   bool asynchronous() const { return job_.job().sync().has_asynchronous(); }
   bool replicated() const { return job_.job().strategy().has_replicated(); }
   void MakeTraining();

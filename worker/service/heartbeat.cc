@@ -17,6 +17,8 @@ constexpr absl::Duration kLongestPause = absl::Milliseconds(300);
 constexpr int kLargestExitCode = 255;
 // One parked call and one with news.
 constexpr int kMostInFlight = 2;
+// The chief waits two for it.
+constexpr absl::Duration kLastCall = absl::Seconds(1);
 
 }  // namespace
 
@@ -50,6 +52,10 @@ void Heartbeat::Leave(absl::Duration limit) {
   }
   HeartbeatRequest request = MakeRequest();
   request.set_leaving(true);
+  SendLast(request, limit);
+}
+
+void Heartbeat::SendLast(const HeartbeatRequest& request, absl::Duration limit) {
   // The answer may come after the wait has timed out.
   const auto answered = std::make_shared<MonotonicNotification>();
   chief_->Call(kHeartbeat, request, [this, answered](const absl::StatusOr<HeartbeatReply>&) {
@@ -82,6 +88,7 @@ bool Heartbeat::MaySend() const {
 
 void Heartbeat::Beat() {
   std::optional<absl::Status> end;
+  bool is_told_end = false;
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
@@ -91,6 +98,8 @@ void Heartbeat::Beat() {
       mutex_.Await(absl::Condition(this, &Heartbeat::MaySend));
       if (stopping_ || end_.has_value()) {
         end = end_;
+        is_told_end = is_told_end_;
+        if (is_told_end) ++in_flight_;
         break;
       }
       kicked_ = false;
@@ -100,6 +109,7 @@ void Heartbeat::Beat() {
                  [this](absl::StatusOr<HeartbeatReply> reply) { OnReply(std::move(reply)); });
   }
   if (end.has_value()) callbacks_.end(*end);
+  if (is_told_end) SendLast(MakeRequest(), kLastCall);
   absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(this, &Heartbeat::Idle));
 }
@@ -149,6 +159,7 @@ std::optional<std::string> Heartbeat::OnSuccess(const HeartbeatReply& reply, abs
   } else if (reply.finish()) {
     end_ = absl::OkStatus();
   }
+  is_told_end_ = end_.has_value();
   return outage_.OnContact(now);
 }
 

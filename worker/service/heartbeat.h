@@ -1,6 +1,6 @@
 // Tells the chief that this worker lives and what it does, and takes its orders: ranges to
 // evaluate, the end of the job. One call is parked at the chief all the time; news are sent at once
-// beside it.
+// beside it. A last call tells the chief that its word of the end has come.
 #pragma once
 
 #include <atomic>
@@ -43,14 +43,14 @@ class Heartbeat {
     std::function<GroupViewId()> failed_view;
     std::function<void(const HeartbeatReply&)> reply;
     // Once: OK when the job is over; the job's failure; or why the chief is lost. On the
-    // heartbeat's thread.
+    // heartbeat's thread, before the last call.
     std::function<void(absl::Status)> end;
   };
 
   // `chief` and `progress`, of all that train here, outlive the heartbeat.
   Heartbeat(const HeartbeatOptions& options, ChiefClient* chief, std::span<const Progress> progress,
             Callbacks callbacks);
-  // Waits for the calls in flight, a second at most.
+  // Waits for the calls in flight, a second each where the chief answers.
   ~Heartbeat();
 
   // Sends now.
@@ -64,6 +64,8 @@ class Heartbeat {
 
  private:
   void Beat();
+  // A call that counts as in flight already. Blocks until it is answered, `limit` at most.
+  void SendLast(const HeartbeatRequest& request, absl::Duration limit);
   bool MaySend() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return in_flight_ == 0; }
   HeartbeatRequest MakeRequest() const;
@@ -91,7 +93,8 @@ class Heartbeat {
   RetryPolicy retry_ ABSL_GUARDED_BY(mutex_);
   ChiefOutage outage_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;  // last: uses all above
+  bool is_told_end_ ABSL_GUARDED_BY(mutex_) = false;  // by the chief
+  std::thread thread_;                                // last: uses all above
 };
 
 }  // namespace lockstep::worker

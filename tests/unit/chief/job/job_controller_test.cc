@@ -32,6 +32,7 @@ TEST_CASE("a job goes from its first worker to its end, and everybody is told") 
   f.Step(0.25f);
   REQUIRE(heartbeat->has_value());
   CHECK((**heartbeat)->finish());
+  f.Acknowledge(0, 10, heartbeat);
   // The second worker comes too late to help, and in time to be told.
   CHECK(f.ps.finishes.size() == 0);
   const auto late = f.Register(1, 20);
@@ -63,9 +64,9 @@ TEST_CASE("a job ends when the ps with copies have heard it, too, or after a whi
   f.Register(0, 10);
   f.Register(1, 20);
   f.Step(0.5f);
-  f.Beat(0, 10);
-  f.Beat(1, 20);
-  f.Pass(absl::Milliseconds(100));
+  f.Acknowledge(0, 10, f.Beat(0, 10));
+  CHECK(f.ps.finishes.size() == 0);
+  f.Acknowledge(1, 20, f.Beat(1, 20));
   REQUIRE(f.ps.finishes.size() == 1);
   f.ps.finishes.Answer(FinishReply());
   f.Settle();
@@ -77,6 +78,27 @@ TEST_CASE("a job ends when the ps with copies have heard it, too, or after a whi
   f.Pass(absl::Seconds(2));
   REQUIRE(f.ended.has_value());
   CHECK(f.ended->ok());
+}
+
+TEST_CASE("a worker whose answer was lost is told the end again, for two seconds at most") {
+  JobFixture f(TwoWorkerPlan(1));
+  f.Register(0, 10);
+  f.Register(1, 20);
+  const auto first = f.Beat(0, 10);
+  f.Beat(1, 20);
+  f.Step(0.5f);
+  f.Acknowledge(0, 10, first);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.ps.finishes.size() == 0);
+  const bool comes_again = GENERATE(true, false);
+  if (comes_again) {
+    const auto again = f.Beat(1, 20);
+    CHECK((**again)->finish());
+    f.Acknowledge(1, 20, again);
+  } else {
+    f.Pass(absl::Seconds(1));
+  }
+  CHECK(f.ps.finishes.size() == 1);
 }
 
 TEST_CASE("training waits for enough workers, and says who is missing") {
@@ -147,6 +169,8 @@ TEST_CASE("a worker's error ends the job for all") {
   REQUIRE(other->has_value());
   CHECK((**other)->fail_exit_code() == 66);
   CHECK((**other)->fail().find("data gone") != std::string::npos);
+  CHECK(f.ps.finishes.size() == 0);
+  f.Acknowledge(0, 10, other);
   REQUIRE(f.ps.finishes.size() == 1);
   f.ps.finishes.Answer(FinishReply());
   f.Settle();

@@ -96,6 +96,15 @@ struct JobFixture {
     Settle();
     return got;
   }
+  // The last call of a worker that was told the end with `reply`.
+  void Acknowledge(uint32_t worker, uint64_t incarnation, const Got<HeartbeatReply>& reply) {
+    HeartbeatRequest request;
+    request.set_job_id(9);
+    request.set_worker(worker);
+    request.set_incarnation(incarnation);
+    *request.mutable_last_reply() = (*reply)->value().id();
+    Beat(request);
+  }
   void Pass(absl::Duration time) {
     for (absl::Duration t; t < time; t += absl::Milliseconds(100)) {
       clock.Advance(absl::Milliseconds(100));

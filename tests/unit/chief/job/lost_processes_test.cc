@@ -139,8 +139,7 @@ TEST_CASE("a replicated job that aborts waits for no version that too few worker
 TEST_CASE("the ps are told with which code the job ended and why, until they have heard it") {
   JobFixture f(TwoNeeded(ABORT));
   LoseWorkerOne(&f);
-  f.Beat(0, 10);
-  f.Pass(absl::Milliseconds(200));
+  f.Acknowledge(0, 10, f.Beat(0, 10));
   REQUIRE(f.ps.finishes.size() == 1);
   CHECK(f.ps.finishes.front().exit_code() == 138);
   CHECK(f.ps.finishes.front().reason().find("worker 1 (127.0.0.1:3) was lost") !=

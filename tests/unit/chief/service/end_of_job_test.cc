@@ -17,13 +17,55 @@ TEST_CASE("the end reaches parked workers at once and the others with their next
   f.calls.End(absl::OkStatus());
   REQUIRE(parked->has_value());
   CHECK((**parked)->finish());
-  CHECK_FALSE(f.calls.EverybodyKnows());
+  CHECK_FALSE(f.calls.EverybodyIsTold());
   const auto late = f.Beat(1, 20);
   CHECK((**late)->finish());
-  CHECK(f.calls.EverybodyKnows());
+  CHECK(f.calls.EverybodyIsTold());
+  CHECK_FALSE(f.calls.EverybodyKnows());
 }
 
-TEST_CASE("a worker that knows the end is not missed while the ps are told") {
+TEST_CASE("everybody knows the end when all have named a reply that told it") {
+  Fixture f;
+  f.Train();
+  const auto first = f.Beat(0, 10);
+  const auto second = f.Beat(1, 20);
+  f.calls.End(absl::OkStatus());
+  f.Receive(10, first);
+  CHECK((**f.Beat(0, 10))->finish());
+  CHECK(f.ends_known == 1);
+  CHECK_FALSE(f.calls.EverybodyKnows());
+  // The answer was lost: this call names none that told it.
+  const auto again = f.Beat(1, 20);
+  CHECK((**again)->finish());
+  CHECK(f.ends_known == 1);
+  CHECK_FALSE(f.calls.EverybodyKnows());
+  f.Receive(20, again);
+  f.Beat(1, 20);
+  CHECK(f.ends_known == 2);
+  CHECK(f.calls.EverybodyKnows());
+  f.Beat(1, 20);
+  CHECK(f.ends_known == 2);
+}
+
+TEST_CASE("a reply before the end, or of another run, is no sign that the end is known") {
+  Fixture f;
+  f.Train();
+  f.Beat(0, 10);
+  const auto before = f.Beat(0, 10);  // answers the call before it
+  f.Pass(absl::Seconds(1.1));
+  f.Receive(10, before);
+  f.calls.End(absl::OkStatus());
+  f.Beat(0, 10);
+  CHECK(f.ends_known == 0);
+  ReplyId high;
+  high.set_run(kRun + 1);
+  high.set_number(1000);
+  f.received[10] = high;
+  f.Beat(0, 10);
+  CHECK(f.ends_known == 0);
+}
+
+TEST_CASE("a worker that was told the end is not missed while the ps are told") {
   Fixture f;
   f.Train();
   f.Beat(0, 10);
@@ -49,8 +91,10 @@ TEST_CASE("a worker that never came is waited for at the end of a job that began
   Fixture f;
   f.Register(0, 10);
   f.Begin();
-  f.Beat(0, 10);
+  const auto told = f.Beat(0, 10);
   f.calls.End(absl::OkStatus());
+  f.Receive(10, told);
+  f.Beat(0, 10);
   CHECK_FALSE(f.calls.EverybodyKnows());
   CHECK((**f.Register(1, 20))->done());
   CHECK(f.calls.EverybodyKnows());

@@ -105,6 +105,7 @@ struct Fixture {
   std::vector<ShardPlace> places;
   int changes = 0;
   int results = 0;
+  int ends_known = 0;
   std::vector<std::string> warnings;
   std::optional<absl::Status> failure;
   std::map<uint64_t, ReplyId> received;  // by incarnation
@@ -121,6 +122,7 @@ struct Fixture {
                      .waiting_for = [] { return "worker 1"; },
                      .worker_failed = [this](absl::Status why) { failure = std::move(why); },
                      .result_arrived = [this] { ++results; },
+                     .end_known = [this] { ++ends_known; },
                      .warn = [this](std::string line) { warnings.push_back(std::move(line)); }}};
 };
 

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,7 +36,8 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
     return parked_[seen_++].first;
   }
 
-  // Answers the oldest parked heartbeat.
+  // Answers the oldest parked heartbeat. After the end of the job those that come are answered at
+  // once.
   void Answer(absl::StatusOr<HeartbeatReply> reply) {
     Callback<HeartbeatReply> done;
     {
@@ -43,9 +45,22 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
       mutex_.Await(absl::Condition(this, &FakeChief::HasParked));
       done = std::move(parked_.front().second);
       parked_.pop_front();
+      if (reply.ok() && (reply->finish() || !reply->fail().empty())) end_ = *reply;
       if (seen_ > 0) --seen_;
     }
     done(std::move(reply));
+  }
+
+  // One waits for an answer.
+  bool HasHeartbeat() {
+    absl::MutexLock lock(&mutex_);
+    return HasParked();
+  }
+
+  // Those that came after the end.
+  std::vector<HeartbeatRequest> after_end() {
+    absl::MutexLock lock(&mutex_);
+    return after_end_;
   }
 
  private:
@@ -57,10 +72,18 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
     done(std::move(reply));
   }
 
-  // Parks every heartbeat until Answer.
   void Heartbeat(const HeartbeatRequest& request, Callback<HeartbeatReply> done) {
-    absl::MutexLock lock(&mutex_);
-    parked_.emplace_back(request, std::move(done));
+    std::optional<HeartbeatReply> end;
+    {
+      absl::MutexLock lock(&mutex_);
+      end = end_;
+      if (end.has_value()) {
+        after_end_.push_back(request);
+      } else {
+        parked_.emplace_back(request, std::move(done));
+      }
+    }
+    if (end.has_value()) done(*end);
   }
 
   bool HasUnseen() const { return seen_ < parked_.size(); }
@@ -69,6 +92,8 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
   absl::Mutex mutex_;
   std::deque<std::pair<HeartbeatRequest, Callback<HeartbeatReply>>> parked_;
   size_t seen_ = 0;  // of parked_, from the front
+  std::optional<HeartbeatReply> end_;
+  std::vector<HeartbeatRequest> after_end_;
 };
 
 }  // namespace lockstep::worker

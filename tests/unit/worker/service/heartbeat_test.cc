@@ -94,6 +94,36 @@ TEST_CASE("a heartbeat names the last reply that the process has got") {
   CHECK(f.ended.ok());
 }
 
+TEST_CASE("the last call names the reply that told the end") {
+  Fixture f;
+  HeartbeatReply end;
+  *end.mutable_id() = Id(5, 4);
+  SECTION("of a job that is done") { end.set_finish(true); }
+  SECTION("of one that has failed") { end.set_fail("ps 1 is gone"); }
+  {
+    Heartbeat heartbeat({.last_reply = Id(5, 3)}, &f.chief, {&f.progress, 1}, f.Callbacks());
+    f.chief.Answer(end);
+  }
+  REQUIRE(f.chief.after_end().size() == 1);
+  CHECK(f.chief.after_end()[0].last_reply().number() == 4);
+  CHECK_FALSE(f.chief.after_end()[0].leaving());
+}
+
+TEST_CASE("who gives the chief up, or is refused, makes no last call") {
+  Fixture f;
+  absl::Status failure;
+  SECTION("given up") { failure = absl::UnavailableError("connection refused"); }
+  SECTION("refused") { failure = absl::AbortedError("another incarnation is registered"); }
+  {
+    Heartbeat heartbeat({.patience = absl::ZeroDuration()}, &f.chief, {&f.progress, 1},
+                        f.Callbacks());
+    f.chief.NextHeartbeat();
+    f.chief.Answer(failure);
+    f.end.WaitForNotification();
+  }
+  CHECK_FALSE(f.chief.HasHeartbeat());
+}
+
 TEST_CASE("a result is sent at once, beside the parked call") {
   Fixture f;
   Heartbeat heartbeat({}, &f.chief, {&f.progress, 1}, f.Callbacks());
