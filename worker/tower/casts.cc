@@ -29,7 +29,7 @@ bool TakesActivations(const LayerDef& layer) {
 // Appends the ops of a schedule to another one, with casts before those that need them.
 class CastInserter {
  public:
-  explicit CastInserter(Schedule* schedule) : schedule_(*schedule) {}
+  explicit CastInserter(TowerSchedule* schedule) : schedule_(*schedule) {}
 
   void Append(ScheduledOp op, DType type) {
     for (size_t input = 0; input < op.inputs.size(); ++input) {
@@ -64,13 +64,13 @@ class CastInserter {
     return cast;
   }
 
-  Schedule& schedule_;
+  TowerSchedule& schedule_;
   std::map<ValueId, ValueId> casts_;  // there are two types
 };
 
 }  // namespace
 
-Schedule WithActivations(const ModelGraph& graph, Schedule schedule, DType type) {
+TowerSchedule WithActivations(const ModelGraph& graph, TowerSchedule schedule, DType type) {
   if (type == DType::kFloat32) return schedule;
   std::vector<ScheduledOp> ops = std::move(schedule.ops);
   schedule.ops.clear();

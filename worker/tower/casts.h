@@ -10,6 +10,6 @@ namespace lockstep::worker {
 // The same schedule with values of `type`, kFloat32 or kBFloat16, between layers whose ops take
 // these; with casts where other layers, losses and the batch's inputs begin. A value is cast once
 // for all its readers.
-Schedule WithActivations(const ModelGraph& graph, Schedule schedule, DType type);
+TowerSchedule WithActivations(const ModelGraph& graph, TowerSchedule schedule, DType type);
 
 }  // namespace lockstep::worker

@@ -18,7 +18,7 @@ namespace lockstep::worker {
 namespace {
 
 // What a device has no memory for, in words for the user.
-std::string Activations(const ModelGraph& graph, const Schedule& schedule, int64_t batch) {
+std::string Activations(const ModelGraph& graph, const TowerSchedule& schedule, int64_t batch) {
   const auto bytes = [&](const ScheduledOp& op) {
     const Shape& shape = graph.nodes()[schedule.shape_nodes[op.output]].output;
     return static_cast<size_t>(batch * shape.num_elements()) * SizeOf(schedule.types[op.output]);
@@ -42,7 +42,7 @@ ModelTower::ModelTower(const ModelGraph& graph, Device* device, const OpTable& o
                        const TowerOptions& options)
     : graph_(graph),
       options_(options),
-      schedule_(WithActivations(graph_, MakeSchedule(graph_), ops.activations())),
+      schedule_(WithActivations(graph_, MakeTowerSchedule(graph_), ops.activations())),
       device_(device),
       ops_(ops),
       staging_(device) {}

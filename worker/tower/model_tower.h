@@ -83,7 +83,7 @@ class ModelTower : public Tower {
 
   const ModelGraph graph_;
   const TowerOptions options_;
-  const Schedule schedule_;
+  const TowerSchedule schedule_;
   Device* const device_;
   const OpTable& ops_;
   std::unique_ptr<OpContext> context_;

@@ -181,7 +181,7 @@ class Builder {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Schedule& schedule,
+absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const TowerSchedule& schedule,
                                             const ScheduledOp& op, OpOptions options,
                                             const OpTable& ops, OpContext* context) {
   options.input_gradient = false;

@@ -12,7 +12,7 @@
 namespace lockstep::worker {
 
 // Which gradients `options` asks for is set by this function. An error names the layer.
-absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Schedule& schedule,
+absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const TowerSchedule& schedule,
                                             const ScheduledOp& op, OpOptions options,
                                             const OpTable& ops, OpContext* context);
 

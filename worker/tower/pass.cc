@@ -18,14 +18,14 @@ Shape Batched(int64_t batch, const Shape& example) {
 
 }  // namespace
 
-Pass::Pass(const ModelGraph& graph, const Schedule& schedule, const PassOptions& options)
+Pass::Pass(const ModelGraph& graph, const TowerSchedule& schedule, const PassOptions& options)
     : options_(options),
       buffers_(graph, schedule, options),
       plan_(PlanMemory(buffers_.lives)),
       steps_(schedule.ops.size()) {}
 
-absl::Status Pass::Prepare(const ModelGraph& graph, const Schedule& schedule, std::byte* memory,
-                           const OpTable& ops, OpContext* context) {
+absl::Status Pass::Prepare(const ModelGraph& graph, const TowerSchedule& schedule,
+                           std::byte* memory, const OpTable& ops, OpContext* context) {
   PlaceBuffers(graph, schedule, memory);
   PlaceLosses(graph, schedule, memory);
   if (options_.training) PlaceShared(graph, schedule, memory);
@@ -38,7 +38,7 @@ MutableTensorView Pass::ViewOf(int buffer, const Shape& shape, std::byte* memory
   return {type, shape, buffer == PassBuffers::kNone ? nullptr : memory + plan_.offsets[buffer]};
 }
 
-void Pass::PlaceBuffers(const ModelGraph& graph, const Schedule& schedule, std::byte* memory) {
+void Pass::PlaceBuffers(const ModelGraph& graph, const TowerSchedule& schedule, std::byte* memory) {
   constexpr int kNone = PassBuffers::kNone;
   const auto view = [&](int buffer, int node, ValueId value) {
     return ViewOf(buffer, Batched(options_.batch, graph.nodes()[node].output), memory,
@@ -64,7 +64,7 @@ void Pass::PlaceBuffers(const ModelGraph& graph, const Schedule& schedule, std::
   }
 }
 
-void Pass::PlaceLosses(const ModelGraph& graph, const Schedule& schedule, std::byte* memory) {
+void Pass::PlaceLosses(const ModelGraph& graph, const TowerSchedule& schedule, std::byte* memory) {
   for (size_t k = 0; k < schedule.losses.size(); ++k) {
     const ScheduledLoss& of = schedule.losses[k];
     const Shape scores = Batched(options_.batch, graph.nodes()[of.scores_node].output);
@@ -83,7 +83,7 @@ void Pass::PlaceLosses(const ModelGraph& graph, const Schedule& schedule, std::b
   }
 }
 
-void Pass::PlaceShared(const ModelGraph& graph, const Schedule& schedule, std::byte* memory) {
+void Pass::PlaceShared(const ModelGraph& graph, const TowerSchedule& schedule, std::byte* memory) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const std::vector<int>& variables = schedule.ops[i].variables;
     for (size_t k = 0; k < variables.size(); ++k) {
@@ -96,8 +96,8 @@ void Pass::PlaceShared(const ModelGraph& graph, const Schedule& schedule, std::b
   }
 }
 
-absl::Status Pass::MakeOps(const ModelGraph& graph, const Schedule& schedule, const OpTable& ops,
-                           OpContext* context) {
+absl::Status Pass::MakeOps(const ModelGraph& graph, const TowerSchedule& schedule,
+                           const OpTable& ops, OpContext* context) {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const ScheduledOp& op = schedule.ops[i];
     Step& step = steps_[i];

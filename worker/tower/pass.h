@@ -24,7 +24,7 @@ namespace lockstep::worker {
 // order of graph.variables().
 class Pass {
  public:
-  Pass(const ModelGraph& graph, const Schedule& schedule, const PassOptions& options);
+  Pass(const ModelGraph& graph, const TowerSchedule& schedule, const PassOptions& options);
 
   int64_t batch() const { return options_.batch; }
   // What the activations and their gradients take.
@@ -32,7 +32,7 @@ class Pass {
 
   // Once, before the rest: in `memory` of the device. All arguments outlive the pass; several
   // passes that never run at once may share the memory.
-  absl::Status Prepare(const ModelGraph& graph, const Schedule& schedule, std::byte* memory,
+  absl::Status Prepare(const ModelGraph& graph, const TowerSchedule& schedule, std::byte* memory,
                        const OpTable& ops, OpContext* context);
 
   // Up to what the losses read. `inputs`: the features, then the rows of each state input. `rows`:
@@ -107,14 +107,14 @@ class Pass {
     std::unique_ptr<PartialSum> add_result;
   };
 
-  void PlaceBuffers(const ModelGraph& graph, const Schedule& schedule, std::byte* memory);
-  void PlaceLosses(const ModelGraph& graph, const Schedule& schedule, std::byte* memory);
-  void PlaceShared(const ModelGraph& graph, const Schedule& schedule, std::byte* memory);
+  void PlaceBuffers(const ModelGraph& graph, const TowerSchedule& schedule, std::byte* memory);
+  void PlaceLosses(const ModelGraph& graph, const TowerSchedule& schedule, std::byte* memory);
+  void PlaceShared(const ModelGraph& graph, const TowerSchedule& schedule, std::byte* memory);
   // A buffer of the plan, or none.
   MutableTensorView ViewOf(int buffer, const Shape& shape, std::byte* memory,
                            DType type = DType::kFloat32) const;
   absl::Status MakeSums(const OpTable& ops, OpContext* context);
-  absl::Status MakeOps(const ModelGraph& graph, const Schedule& schedule, const OpTable& ops,
+  absl::Status MakeOps(const ModelGraph& graph, const TowerSchedule& schedule, const OpTable& ops,
                        OpContext* context);
 
   const PassOptions options_;

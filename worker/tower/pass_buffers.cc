@@ -4,7 +4,7 @@
 
 namespace lockstep::worker {
 
-PassBuffers::PassBuffers(const ModelGraph& graph, const Schedule& schedule,
+PassBuffers::PassBuffers(const ModelGraph& graph, const TowerSchedule& schedule,
                          const PassOptions& options)
     : value(schedule.types.size(), kNone),
       gradient(schedule.types.size(), kNone),
@@ -43,7 +43,7 @@ PassBuffers::PassBuffers(const ModelGraph& graph, const Schedule& schedule,
   AddShared(graph, schedule);
 }
 
-void PassBuffers::AddLosses(const ModelGraph& graph, const Schedule& schedule, int64_t batch) {
+void PassBuffers::AddLosses(const ModelGraph& graph, const TowerSchedule& schedule, int64_t batch) {
   const int end = static_cast<int>(schedule.ops.size());
   for (const ScheduledLoss& loss : schedule.losses) {
     loss_result.push_back(loss_result.empty() ? kNone : Add(1, DType::kFloat32, end, end));
@@ -56,7 +56,7 @@ void PassBuffers::AddLosses(const ModelGraph& graph, const Schedule& schedule, i
   }
 }
 
-void PassBuffers::AddShared(const ModelGraph& graph, const Schedule& schedule) {
+void PassBuffers::AddShared(const ModelGraph& graph, const TowerSchedule& schedule) {
   const int end = static_cast<int>(schedule.ops.size());
   for (int i = 0; i < end; ++i) {
     for (const int variable : schedule.ops[i].variables) {

@@ -19,7 +19,7 @@ struct PassOptions {
 
 // Op i of n runs forward at time i and backward at 2n - i, the losses at n.
 struct PassBuffers {
-  PassBuffers(const ModelGraph& graph, const Schedule& schedule, const PassOptions& options);
+  PassBuffers(const ModelGraph& graph, const TowerSchedule& schedule, const PassOptions& options);
 
   static constexpr int kNone = -1;
 
@@ -39,8 +39,8 @@ struct PassBuffers {
  private:
   int Add(size_t elements, DType type, int first, int last);
   void Extend(int buffer, int time);
-  void AddLosses(const ModelGraph& graph, const Schedule& schedule, int64_t batch);
-  void AddShared(const ModelGraph& graph, const Schedule& schedule);
+  void AddLosses(const ModelGraph& graph, const TowerSchedule& schedule, int64_t batch);
+  void AddShared(const ModelGraph& graph, const TowerSchedule& schedule);
 };
 
 }  // namespace lockstep::worker

@@ -31,12 +31,12 @@ std::vector<int> OnlyReaders(const ModelGraph& graph) {
 
 }  // namespace
 
-Schedule MakeSchedule(const ModelGraph& graph) {
+TowerSchedule MakeTowerSchedule(const ModelGraph& graph) {
   const std::vector<ModelNode>& nodes = graph.nodes();
   const std::vector<int> only_reader = OnlyReaders(graph);
   std::vector<bool> folded(nodes.size());
   std::vector<ValueId> value(nodes.size());
-  Schedule schedule;
+  TowerSchedule schedule;
   schedule.wants_gradient.assign(nodes.size(), false);
   schedule.types.assign(nodes.size(), DType::kFloat32);
   schedule.shape_nodes.resize(nodes.size());

@@ -32,7 +32,7 @@ struct ScheduledLoss {
 };
 
 // Of what the losses of the graph depend on.
-struct Schedule {
+struct TowerSchedule {
   // In the order of execution. Node numbers ascend, so a backward pass in the opposite order
   // finishes variables from the last to the first.
   std::vector<ScheduledOp> ops;
@@ -45,6 +45,6 @@ struct Schedule {
 };
 
 // All in float32.
-Schedule MakeSchedule(const ModelGraph& graph);
+TowerSchedule MakeTowerSchedule(const ModelGraph& graph);
 
 }  // namespace lockstep::worker

@@ -11,12 +11,12 @@
 namespace lockstep::worker {
 namespace {
 
-Schedule InBfloat16(const ModelGraph& graph) {
-  return WithActivations(graph, MakeSchedule(graph), DType::kBFloat16);
+TowerSchedule InBfloat16(const ModelGraph& graph) {
+  return WithActivations(graph, MakeTowerSchedule(graph), DType::kBFloat16);
 }
 
 // "conv1: bfloat16" for a layer, "cast input: bfloat16" for a cast, with the type of the output.
-std::vector<std::string> TextsOf(const ModelGraph& graph, const Schedule& schedule) {
+std::vector<std::string> TextsOf(const ModelGraph& graph, const TowerSchedule& schedule) {
   std::vector<std::string> texts;
   for (const ScheduledOp& op : schedule.ops) {
     const std::string& name = graph.nodes()[op.node].name;
@@ -28,7 +28,7 @@ std::vector<std::string> TextsOf(const ModelGraph& graph, const Schedule& schedu
 
 TEST_CASE("the batch is cast to bfloat16, and the scores back for the loss") {
   const ModelGraph graph = GraphOf(kLeNet);
-  const Schedule schedule = InBfloat16(graph);
+  const TowerSchedule schedule = InBfloat16(graph);
   CHECK(TextsOf(graph, schedule) ==
         std::vector<std::string>{"cast input: bfloat16", "conv1: bfloat16", "pool1: bfloat16",
                                  "conv2: bfloat16", "pool2: bfloat16", "dense1: bfloat16",
@@ -40,7 +40,7 @@ TEST_CASE("the batch is cast to bfloat16, and the scores back for the loss") {
 TEST_CASE(
     "layers without ops for bfloat16 keep float32, and a value is cast once for its readers") {
   const ModelGraph graph = GraphOf(kWideAndDeep);
-  const Schedule schedule = InBfloat16(graph);
+  const TowerSchedule schedule = InBfloat16(graph);
   std::vector<int> casts;
   for (const ScheduledOp& op : schedule.ops) {
     const LayerDef& layer = graph.nodes()[op.node].layer;
@@ -64,18 +64,18 @@ TEST_CASE(
 
 TEST_CASE("gradients are cast back only where they are wanted") {
   const ModelGraph graph = GraphOf(kLeNet);
-  const Schedule schedule = InBfloat16(graph);
+  const TowerSchedule schedule = InBfloat16(graph);
   CHECK_FALSE(schedule.wants_gradient[schedule.ops.front().output]);  // of the batch
   CHECK(schedule.wants_gradient[schedule.ops.back().output]);         // of the scores
 }
 
 TEST_CASE("activations in bfloat16 take half the memory, and in float32 nothing changes") {
   const ModelGraph graph = GraphOf(kLeNet);
-  const Schedule plain = MakeSchedule(graph);
-  const Schedule same = WithActivations(graph, plain, DType::kFloat32);
+  const TowerSchedule plain = MakeTowerSchedule(graph);
+  const TowerSchedule same = WithActivations(graph, plain, DType::kFloat32);
   CHECK(TextsOf(graph, same) == TextsOf(graph, plain));
-  const Schedule schedule = InBfloat16(graph);
-  const auto bytes_of_conv1 = [&](const Schedule& of, size_t op) {
+  const TowerSchedule schedule = InBfloat16(graph);
+  const auto bytes_of_conv1 = [&](const TowerSchedule& of, size_t op) {
     const PassBuffers buffers(graph, of, {.batch = 4});
     return buffers.lives[buffers.value[of.ops[op].output]].bytes;
   };

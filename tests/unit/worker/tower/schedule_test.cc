@@ -8,7 +8,7 @@
 namespace lockstep::worker {
 namespace {
 
-std::vector<std::string> NamesOf(const ModelGraph& graph, const Schedule& schedule) {
+std::vector<std::string> NamesOf(const ModelGraph& graph, const TowerSchedule& schedule) {
   std::vector<std::string> names;
   for (const ScheduledOp& op : schedule.ops) {
     names.push_back(graph.nodes()[op.node].name + (op.relu ? "+relu" : ""));
@@ -18,7 +18,7 @@ std::vector<std::string> NamesOf(const ModelGraph& graph, const Schedule& schedu
 
 TEST_CASE("a relu is folded into the layer before it, and a flatten disappears") {
   const ModelGraph graph = GraphOf(kLeNet);
-  const Schedule schedule = MakeSchedule(graph);
+  const TowerSchedule schedule = MakeTowerSchedule(graph);
   CHECK(NamesOf(graph, schedule) == std::vector<std::string>{"conv1+relu", "pool1", "conv2+relu",
                                                              "pool2", "dense1", "tanh", "dense2"});
   // dense1 reads what pool2 wrote, in the shape that flat gives it.
@@ -48,19 +48,19 @@ TEST_CASE("a relu stays where somebody else reads what it reads") {
       softmax_cross_entropy {}
     }
   )pb");
-  CHECK(NamesOf(graph, MakeSchedule(graph)) == std::vector<std::string>{"fc", "relu", "sum"});
+  CHECK(NamesOf(graph, MakeTowerSchedule(graph)) == std::vector<std::string>{"fc", "relu", "sum"});
 }
 
 TEST_CASE("a folded relu runs where its layer stands, ahead of layers between them") {
   const ModelGraph graph = GraphOf(kResidual);
-  CHECK(NamesOf(graph, MakeSchedule(graph)) ==
+  CHECK(NamesOf(graph, MakeTowerSchedule(graph)) ==
         std::vector<std::string>{"stem", "norm+relu", "left+relu", "right", "right_norm", "sum",
                                  "sigmoid", "joined", "fc"});
 }
 
 TEST_CASE("gradients are wanted only behind the first variable") {
   const ModelGraph graph = GraphOf(kRegression);
-  const Schedule schedule = MakeSchedule(graph);
+  const TowerSchedule schedule = MakeTowerSchedule(graph);
   for (const ScheduledOp& op : schedule.ops) {
     INFO(graph.nodes()[op.node].name);
     CHECK(schedule.wants_gradient[op.output] == (graph.nodes()[op.node].name != "pool"));
@@ -90,7 +90,8 @@ TEST_CASE("frozen variables want no gradient, those behind them do") {
       softmax_cross_entropy {}
     }
   )pb");
-  CHECK(MakeSchedule(graph).wants_gradient == std::vector<bool>{false, false, true, true, false});
+  CHECK(MakeTowerSchedule(graph).wants_gradient ==
+        std::vector<bool>{false, false, true, true, false});
 }
 
 TEST_CASE("buffers alive together never overlap, and memory is used again") {
