@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <iostream>
+#include <map>
 #include <set>
 #include <string>
 
 #include "tests/layering/package_table.h"
 #include "tests/layering/source_tree.h"
+#include "tests/layering/type_names.h"
 
 namespace lockstep::layering {
 namespace {
@@ -72,6 +74,37 @@ TEST_CASE("every header is included once") {
     if (("\n" + source.text).find("\n#pragma once\n") == std::string::npos)
       violations.push_back(source.path + ":1: no #pragma once");
   }
+  CheckNone(violations);
+}
+
+TEST_CASE("the types of a header are found with their namespaces") {
+  CHECK(TypesOf("namespace lockstep::ps {\n"
+                "class Shard;\n"
+                "class Shard {\n"
+                "  struct Inner {};\n"
+                "};\n"
+                "struct Empty {};\n"
+                "template <typename T>\n"
+                "class ABSL_LOCKABLE Lock final : public Base<T> {\n"
+                "};\n"
+                "}  // namespace lockstep::ps\n"
+                "struct Global {\n"
+                "};\n") == std::vector<std::string>{"lockstep::ps::Shard", "lockstep::ps::Empty",
+                                                    "lockstep::ps::Lock", "::Global"});
+}
+
+TEST_CASE("no two headers define types of one name") {
+  std::vector<std::string> violations;
+  std::map<std::string, std::string> definitions;
+  for (const Source& source : ReadSources(kAll, {".h", ".cuh"})) {
+    for (const std::string& type : TypesOf(source.text)) {
+      const auto [first, is_new] = definitions.emplace(type, source.path);
+      if (!is_new) {
+        violations.push_back(source.path + ": " + type + " is also defined in " + first->second);
+      }
+    }
+  }
+  CHECK(definitions.size() > 500);
   CheckNone(violations);
 }
 
