@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/integration/script_tree.h"
 
@@ -29,13 +30,30 @@ constexpr char kCommands[] = R"(action 'Compiling a.cc'
     common/b.cc \
     -o \
     b.o)
+  Command Line: (exec /usr/bin/gcc \
+    -c \
+    common/c.cc \
+    -o \
+    c.o)
 )";
+
+// a.cc has a lock, b.cc includes what includes one, c.cc has none.
+void WriteSources(const Tree& tree) {
+  tree.folder().Write("common/a.cc", "absl::Mutex mutex;\n");
+  tree.folder().Write("common/b.cc", "#include \"common/b.h\"\n");
+  tree.folder().Write("common/b.h", "#pragma once\n#include \"common/guarded.h\"\n");
+  tree.folder().Write("common/guarded.h", "int shared ABSL_GUARDED_BY(lock);\n");
+  tree.folder().Write("common/c.cc", "#include \"common/c.h\"\n");
+  tree.folder().Write("common/c.h", "#include \"common/c.h\"\n#include <vector>\n");
+  tree.Fake("git",
+            "printf '%s\\n' common/a.cc common/b.h common/c.h common/guarded.h common/gone.h");
+}
 
 TEST_CASE("a failing check names itself, its file and the reason, and counts as failed") {
   const Tree tree;
   tree.folder().Write("lists", "");
   tree.folder().Write("results", kCommands);
-  tree.Fake("git", "echo common/a.cc");
+  WriteSources(tree);
   tree.Fake("clang-format-14", "");
   tree.Fake("clang++-14", "echo \"clang $*\" >>\"$FAKE/calls\"");
   const Ended passed = tree.Run({"check", "format", "locks"});
@@ -47,6 +65,10 @@ TEST_CASE("a failing check names itself, its file and the reason, and counts as 
                    absl::StrCat("clang -include-pch ", headers,
                                 " -c common/a.cc -fsyntax-only -Wno-everything "
                                 "-Werror=thread-safety")) == 1);
+  CHECK_THAT(passed.output, Contains("locks: reading 2 of 3 translation units"));
+  CHECK(std::ranges::count_if(calls, [](const std::string& call) {
+          return absl::StrContains(call, "-fsyntax-only");
+        }) == 2);
   CHECK(std::count(calls.begin(), calls.end(),
                    absl::StrCat("clang -Wno-everything -x c++-header ",
                                 "bazel-bin/common/bazel/library_headers.h -o ", headers)) == 1);
@@ -59,10 +81,10 @@ TEST_CASE("a failing check names itself, its file and the reason, and counts as 
                                 Contains("locks: failed") && !Contains("common/a.cc: clang") &&
                                 EndsWith("\n1 passed, 1 failed\n"));
 
-  tree.Fake("clang-tidy-14", "case $* in *'b.cc -- -c'*) echo 'b.cc:7: moved'; exit 1 ;; esac");
+  tree.Fake("clang-tidy-14", "case $* in *'c.cc -- -c'*) echo 'c.cc:7: moved'; exit 1 ;; esac");
   const Ended untidy = tree.Run({"check", "tidy"});
   CHECK(untidy.exit_code == 1);
-  CHECK_THAT(untidy.output, Contains("b.cc:7: moved\ntidy: common/b.cc: clang ended with 1\n"));
+  CHECK_THAT(untidy.output, Contains("c.cc:7: moved\ntidy: common/c.cc: clang ended with 1\n"));
 
   // Its own configuration, and all targets.
   tree.folder().Write("calls", "");
