@@ -157,6 +157,11 @@ void Cluster::StartJob(const std::string& job_path, const std::vector<std::strin
   StartChief(chief_flags);
 }
 
+void Cluster::UseSpec(ClusterSpec spec) {
+  spec_ = std::move(spec);
+  folder_.Write("cluster.json", deploy::ClusterJsonText(spec_));
+}
+
 void Cluster::Move(Role role, int index) {
   more_ports_.push_back(deploy::PortReservation::Take(1).value());
   const std::string& address = more_ports_.back().addresses().front();

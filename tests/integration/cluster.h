@@ -39,7 +39,6 @@ class Cluster {
   Cluster(int ps, int workers, int chiefs = 1);
 
   const TemporaryFolder& folder() const { return folder_; }
-  ClusterSpec& spec() { return spec_; }
   const ClusterSpec& spec() const { return spec_; }
   std::string spec_path() const { return folder_.Path("cluster.json"); }
   // Writes job and model files; returns the job's path.
@@ -74,6 +73,8 @@ class Cluster {
   void StartJob(const std::string& job_path, const std::vector<std::string>& chief_flags = {},
                 int workers = -1);
 
+  // Puts `spec`, of as many tasks, in place of loopback addresses. Before anything is started.
+  void UseSpec(ClusterSpec spec);
   // Gives a task another address in the cluster spec's file. Who runs is not told.
   void Move(Role role, int index);
   // The ps that StartAll starts has these faults (tests/support/disk_faults.h), those that StartPs

@@ -11,10 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "deploy/cli/local_cluster.h"
 #include "tests/integration/step_pauses.h"
 #include "tests/integration/training_run.h"
-#include "tests/support/vanishing_host.h"
+#include "tests/support/virtual_network.h"
 
 namespace lockstep::test {
 namespace {
@@ -36,22 +35,21 @@ JobText Job(const std::string& sync) {
 // the kernel goes on to accept connections and to acknowledge bytes for it.
 class DistantPs {
  public:
-  DistantPs() : has_host_(VanishingHost::EnterOwnNetwork()), cluster_(2, 2) {
-    std::string& spec = cluster_.spec().ps[1];
+  DistantPs() : has_host_(VirtualNetwork::Enter().ok()), cluster_(2, 2) {
     if (has_host_) {
-      host_.emplace();
-      cluster_.spec().ps[0] = absl::StrCat(host_->near_address(), ":2222");
-      spec = absl::StrCat(host_->far_address(), ":2222");
-      cluster_.folder().Write("cluster.json", deploy::ClusterJsonText(cluster_.spec()));
+      network_.emplace(/*num_hosts=*/1);
+      ClusterSpec spec = cluster_.spec();
+      spec.ps = {absl::StrCat(VirtualNetwork::OwnAddress(), ":2222"),
+                 absl::StrCat(VirtualNetwork::AddressOf(0), ":2222")};
+      cluster_.UseSpec(std::move(spec));
     }
     const std::string job = cluster_.WriteJob(Job("ps_replicas: 1"));
     for (const int i : {0, 1}) {
       std::vector<std::string> command = cluster_.Ps(i);
       command.push_back("--insecure");
-      if (has_host_ && i == 1) command = VanishingHost::Wrap(command);
+      if (has_host_ && i == 1) command = network_->CommandOn(0, command);
       ps_.push_back(std::make_unique<Process>(std::move(command)));
     }
-    if (has_host_) host_->Connect(ps_[1].get());
     for (const int i : {0, 1}) workers_.push_back(std::make_unique<Process>(cluster_.Worker(i)));
     std::vector<std::string> command = cluster_.Chief(job);
     command.push_back(absl::StrCat("--lease=", absl::ToInt64Seconds(kLease)));
@@ -61,7 +59,7 @@ class DistantPs {
   }
 
   void Vanish() {
-    if (has_host_) return host_->Vanish(*ps_[1]);
+    if (has_host_) return network_->SetLink(0, VirtualNetwork::Link::kDown);
     ps_[1]->Signal(SIGSTOP);
   }
   // The longest time without a step from now until `step` is beyond.
@@ -95,7 +93,7 @@ class DistantPs {
  private:
   const bool has_host_;
   Cluster cluster_;
-  std::optional<VanishingHost> host_;
+  std::optional<VirtualNetwork> network_;
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;
   std::unique_ptr<Process> chief_;
