@@ -31,7 +31,8 @@ nlohmann::json ReportOf(int faults, std::vector<std::string> flags) {
 }
 
 TEST_CASE("every fault once costs no bit of the model, and every exit code is true") {
-  for (const auto& row : ReportOf(28, {})["rows"]) {
+  const nlohmann::json report = ReportOf(28, {});
+  for (const auto& row : report["rows"]) {
     CAPTURE(row.dump());
     CHECK(row["injected"] >= 1);
   }
