@@ -13,12 +13,12 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/client/status_client.h"
 #include "tests/chaos/ledger.h"
+#include "tests/chaos/proxy_network.h"
 
 namespace lockstep::test {
 namespace {
 
 constexpr int64_t kForeverSteps = 1'000'000;
-constexpr int64_t kSlow = 125'000;  // bytes a second: 1 Mbit/s
 constexpr int kInterrupted = 130;
 constexpr int kReplaced = 80;
 constexpr absl::Duration kAnswer = absl::Milliseconds(300);
@@ -49,7 +49,7 @@ ChaosJob::ChaosJob(const ChaosOptions& options)
     : num_workers_(options.num_workers()),
       has_copies_(options.has_copies),
       cluster_(kPs, num_workers_, kChiefs),
-      real_(deploy::PortReservation::Take(kPs + kChiefs).value()) {
+      network_(std::make_unique<ProxyNetwork>(cluster_.spec())) {
   if (options.is_ledger) {
     cluster_.folder().Write("ledger.csv", Ledger(num_workers_, options.required()).Csv());
   }
@@ -60,40 +60,40 @@ ChaosJob::ChaosJob(const ChaosOptions& options)
   for (int i = 0; i < kChiefs; ++i) AddChief(i, job);
 }
 
+void ChaosJob::AddTask(const TaskId& id, std::vector<std::string> command,
+                       std::set<int> tolerated) {
+  tasks_.push_back(std::make_unique<ChaosTask>(id, network_->CommandOf(id, std::move(command)),
+                                               std::move(tolerated)));
+}
+
 void ChaosJob::AddPs(int index) {
-  std::vector<std::string> command = cluster_.Ps(index);
-  const std::string& real = real_.addresses()[index];
-  command.push_back("--listen=" + real);
-  tasks_.push_back(
-      std::make_unique<ChaosTask>(absl::StrCat("ps ", index), std::move(command),
-                                  std::make_unique<FaultProxy>(cluster_.spec().ps[index], real)));
-  readers_.emplace_back(real);
+  const TaskId id = {Role::kPs, index};
+  AddTask(id, cluster_.Ps(index));
+  readers_.emplace_back(network_->StatusAddressOf(id));
 }
 
 void ChaosJob::AddWorker(int index, absl::Duration sleep) {
   std::vector<std::string> command = cluster_.Worker(index);
   command.push_back("--sleep=" +
                     absl::FormatDuration(sleep));  // so that the calm run is short beside this one
-  tasks_.push_back(
-      std::make_unique<ChaosTask>(absl::StrCat("worker ", index), std::move(command), nullptr));
+  AddTask({Role::kWorker, index}, std::move(command));
 }
 
 void ChaosJob::AddChief(int index, const std::string& job) {
   std::vector<std::string> command = cluster_.Chief(job, index);
-  const std::string& real = real_.addresses()[kPs + index];
-  command.push_back("--listen=" + real);
   command.push_back(absl::StrCat("--lease=", absl::ToInt64Seconds(kLease)));
   command.push_back("--standby");
-  tasks_.push_back(std::make_unique<ChaosTask>(
-      absl::StrCat("chief ", index), std::move(command),
-      std::make_unique<FaultProxy>(cluster_.spec().AddressOf(Role::kChief, index), real),
-      std::set<int>{kReplaced}));
+  AddTask({Role::kChief, index}, std::move(command), {kReplaced});
+}
+
+ChaosTask& ChaosJob::task(const TaskId& id) const {
+  return **std::ranges::find_if(tasks_, [&](const auto& task) { return task->id() == id; });
 }
 
 std::optional<int> ChaosJob::Commander() const {
   std::optional<int> commander;
   for (int i = 0; i < kChiefs; ++i) {
-    const auto status = FetchStatus(real_.addresses()[kPs + i], kAnswer);
+    const auto status = FetchStatus(network_->StatusAddressOf({Role::kChief, i}), kAnswer);
     if (!status.ok() || status->state() == "standby") continue;
     if (commander.has_value()) return std::nullopt;  // one of them has yet to learn of the other
     commander = i;
@@ -101,52 +101,50 @@ std::optional<int> ChaosJob::Commander() const {
   return commander;
 }
 
-ChaosTask* ChaosJob::TargetOf(const Fault& fault) {
-  if (MayOverlap(fault.target, FaultTarget::kPs)) return &ps(fault.index);
-  if (fault.target == FaultTarget::kWorker) return &worker(fault.index);
+std::optional<TaskId> ChaosJob::TaskOf(FaultTarget target, int index) const {
+  if (MayOverlap(target, FaultTarget::kPs)) return TaskId{Role::kPs, index};
+  if (target == FaultTarget::kWorker) return TaskId{Role::kWorker, index};
   const std::optional<int> commander = Commander();
-  if (!commander.has_value()) return nullptr;
-  return &chief(fault.target == FaultTarget::kChief ? *commander : 1 - *commander);
+  if (!commander.has_value()) return std::nullopt;
+  return TaskId{Role::kChief, target == FaultTarget::kChief ? *commander : 1 - *commander};
 }
 
-void ChaosJob::Inject(const Fault& fault, ChaosTask* task) {
+std::optional<FaultTasks> ChaosJob::TasksOf(const Fault& fault) const {
+  const std::optional<TaskId> task = TaskOf(fault.target, fault.index);
+  if (!task.has_value()) return std::nullopt;
+  FaultTasks tasks = {.task = *task};
+  if (fault.target == FaultTarget::kPair) {
+    tasks.peer = {Role::kPs, (fault.index + 1) % kPs};
+  }
+  return tasks;
+}
+
+void ChaosJob::Inject(const Fault& fault, const FaultTasks& tasks) {
+  ChaosTask& hit = task(tasks.task);
   switch (fault.kind) {
     case FaultKind::kKill:
-      if (fault.target == FaultTarget::kPair) ps((fault.index + 1) % kPs).End(SIGKILL);
-      return task->End(SIGKILL);
+      if (tasks.peer.has_value()) task(*tasks.peer).End(SIGKILL);
+      return hit.End(SIGKILL);
     case FaultKind::kTerminate:
-      return task->End(SIGTERM);
+      return hit.End(SIGTERM);
     case FaultKind::kStop:
-      return task->Signal(SIGSTOP);
-    case FaultKind::kReset:
-      return task->proxy()->CutConnections();
-    case FaultKind::kPartition:
-      return task->proxy()->StopAll(true);
-    case FaultKind::kMuteRequests:
-      return task->proxy()->StopRequests(true);
-    case FaultKind::kMuteReplies:
-      return task->proxy()->StopReplies(true);
-    case FaultKind::kSlowLink:
-      return task->proxy()->SetBytesPerSecond(kSlow);
-    case FaultKind::kLatency:
-      return task->proxy()->SetLatency(absl::Milliseconds(50), absl::Milliseconds(20));
+      return hit.Signal(SIGSTOP);
     case FaultKind::kFullDisk: {
       const std::string fault_of_write =
           absl::StrCat(cluster_.folder().Path("checkpoints"), ",write,-shard-,");
-      task->SetNextEnvironment({"LD_PRELOAD=" + Binary("tests/support/preloaded_disk_faults.so"),
-                                absl::StrCat("LOCKSTEP_DISK_FAULTS=", fault_of_write, "1,ENOSPC;",
-                                             fault_of_write, "2,ENOSPC")});
-      return task->End(SIGKILL);
+      hit.SetNextEnvironment({"LD_PRELOAD=" + Binary("tests/support/preloaded_disk_faults.so"),
+                              absl::StrCat("LOCKSTEP_DISK_FAULTS=", fault_of_write, "1,ENOSPC;",
+                                           fault_of_write, "2,ENOSPC")});
+      return hit.End(SIGKILL);
     }
+    default:
+      return network_->Inject(fault, tasks);
   }
 }
 
-void ChaosJob::Heal(const Fault& fault, ChaosTask* task) {
-  if (!Lasts(fault.kind)) return;
-  if (fault.kind == FaultKind::kStop) return task->Signal(SIGCONT);
-  task->proxy()->StopAll(false);
-  task->proxy()->SetBytesPerSecond(0);
-  task->proxy()->SetLatency(absl::ZeroDuration(), absl::ZeroDuration());
+void ChaosJob::Heal(const Fault& fault, const FaultTasks& tasks) {
+  if (fault.kind == FaultKind::kStop) return task(tasks.task).Signal(SIGCONT);
+  network_->Heal(fault, tasks);
 }
 
 std::vector<std::string> ChaosJob::Tend(StepWatch* watch) {
@@ -181,7 +179,7 @@ std::vector<std::string> ChaosJob::Finish() {
     if (Clock::Real()->Monotonic() >= deadline) return {"no chief commands at the end"};
     absl::SleepFor(kNextLook);
   }
-  chief(*commander).Signal(SIGINT);
+  task({Role::kChief, *commander}).Signal(SIGINT);
   std::vector<std::string> wrong;
   for (const auto& task : tasks_) {
     const auto code =

@@ -1,23 +1,24 @@
 // The job of a chaos run: 2 ps, 2 workers that a step needs both, or 3 of which it needs 2, a chief
-// and a standby, in real processes on loopback. Ps and chiefs are reached through fault proxies,
-// but for the ports at which ps keep copies of each other.
+// and a standby, in real processes that a network of faults joins.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "deploy/cli/ports.h"
+#include "tests/chaos/chaos_network.h"
 #include "tests/chaos/chaos_options.h"
 #include "tests/chaos/chaos_task.h"
 #include "tests/chaos/fault.h"
 #include "tests/chaos/status_reader.h"
 #include "tests/chaos/step_watch.h"
+#include "tests/chaos/task_id.h"
 #include "tests/integration/cluster.h"
 
 namespace lockstep::test {
@@ -32,11 +33,11 @@ class ChaosJob {
   // Starts everybody.
   explicit ChaosJob(const ChaosOptions& options);
 
-  void Inject(const Fault& fault, ChaosTask* task);
+  void Inject(const Fault& fault, const FaultTasks& tasks);
   // Ends what lasts of it.
-  void Heal(const Fault& fault, ChaosTask* task);
-  // The task that `fault` hits now, of a pair the first; null while no chief commands.
-  ChaosTask* TargetOf(const Fault& fault);
+  void Heal(const Fault& fault, const FaultTasks& tasks);
+  // Whom `fault` hits now; nullopt while no chief commands, if it takes one to know.
+  std::optional<FaultTasks> TasksOf(const Fault& fault) const;
 
   // Starts again what has ended, asks the ps for their steps, and returns what is wrong.
   std::vector<std::string> Tend(StepWatch* watch);
@@ -65,16 +66,17 @@ class ChaosJob {
   void AddWorker(int index, absl::Duration sleep);
   void AddPs(int index);
   void AddChief(int index, const std::string& job);
+  // `command` is without what the network adds.
+  void AddTask(const TaskId& id, std::vector<std::string> command, std::set<int> tolerated = {});
+  std::optional<TaskId> TaskOf(FaultTarget target, int index) const;
   // Of the chiefs that answer, the only one that does not stand by.
   std::optional<int> Commander() const;
-  ChaosTask& ps(int index) const { return *tasks_[index]; }
-  ChaosTask& worker(int index) const { return *tasks_[kPs + index]; }
-  ChaosTask& chief(int index) const { return *tasks_[kPs + num_workers_ + index]; }
+  ChaosTask& task(const TaskId& id) const;
 
   const int num_workers_;
   const bool has_copies_;
   Cluster cluster_;
-  const deploy::PortReservation real_;             // where ps and then chiefs listen
+  const std::unique_ptr<ChaosNetwork> network_;
   std::vector<std::unique_ptr<ChaosTask>> tasks_;  // ps, workers, chiefs
   std::deque<StatusReader> readers_;               // of the ps
   int64_t steps_ = 0;

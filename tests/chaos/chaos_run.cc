@@ -1,9 +1,9 @@
 #include "tests/chaos/chaos_run.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -20,9 +20,13 @@ constexpr absl::Duration kSettle = absl::Seconds(1);
 constexpr absl::Duration kRecovery = absl::Seconds(45);
 // Answers with new steps after all is healed: more than a step that was under way.
 constexpr int kAdvances = 5;
-constexpr char kDiskIsFull[] = "No space left on device";
 
 absl::Duration Now() { return Clock::Real()->Monotonic(); }
+
+std::string Describe(const Fault& fault, const FaultTasks& tasks) {
+  return absl::StrCat(NameOf(fault.kind), " ", NameOf(tasks.task),
+                      tasks.peer.has_value() ? " with its copy" : "");
+}
 
 }  // namespace
 
@@ -79,11 +83,13 @@ bool ChaosRun::TendFor(absl::Duration time) {
 
 void ChaosRun::Settle() { TendFor(kSettle); }
 
-ChaosRun::Injected ChaosRun::Inject(const Fault& fault, ChaosTask* task) {
-  Injected injected = {.outcome = {.fault = fault}, .task = task, .is_healed = !Lasts(fault.kind)};
-  for (const auto& other : job_->tasks()) injected.read_to.push_back(other->LogFrom(0).size());
-  injected.at = Now();
-  job_->Inject(fault, task);
+ChaosRun::Injected ChaosRun::Inject(const Fault& fault, const FaultTasks& tasks) {
+  Injected injected = {.outcome = {.fault = fault},
+                       .tasks = tasks,
+                       .detection = Detection(job_->tasks(), fault, tasks),
+                       .at = Now(),
+                       .is_healed = !Lasts(fault.kind)};
+  job_->Inject(fault, tasks);
   return injected;
 }
 
@@ -92,61 +98,40 @@ bool ChaosRun::HealInTime(std::vector<Injected>* round) {
   for (Injected& injected : *round) {
     if (injected.is_healed) continue;
     injected.is_healed = Now() - injected.at >= injected.outcome.fault.lasts;
-    if (injected.is_healed) job_->Heal(injected.outcome.fault, injected.task);
+    if (injected.is_healed) job_->Heal(injected.outcome.fault, injected.tasks);
     all = all && injected.is_healed;
   }
   return all;
 }
 
-void ChaosRun::LookForDetection(Injected* injected) {
-  if (injected->outcome.detected_after != absl::InfiniteDuration()) return;
-  // Of the kill that comes before a full disk, the name would tell.
-  const std::string sign =
-      injected->outcome.fault.kind == FaultKind::kFullDisk ? kDiskIsFull : injected->task->name();
-  for (size_t i = 0; i < job_->tasks().size(); ++i) {
-    const ChaosTask& other = *job_->tasks()[i];
-    if (&other == injected->task) continue;
-    const std::string news = other.LogFrom(injected->read_to[i]);
-    if (!absl::StrContains(news, sign)) {
-      // The sign may have come in part.
-      if (news.size() > sign.size()) injected->read_to[i] += news.size() - sign.size();
-      continue;
-    }
-    injected->outcome.detected_after = Now() - injected->at;
-    injected->outcome.detected_by = other.name();
-    return;
-  }
-}
-
 bool ChaosRun::AreFullDisksMet(const std::vector<Injected>& round) const {
   return !job_->successor_saves() || std::ranges::all_of(round, [](const Injected& injected) {
     return injected.outcome.fault.kind != FaultKind::kFullDisk ||
-           injected.outcome.detected_after != absl::InfiniteDuration();
+           injected.detection.after() != absl::InfiniteDuration();
   });
 }
 
 bool ChaosRun::RunRound() {
   if (!TendFor(schedule_->NextWait())) return false;
-  std::vector<std::pair<Fault, ChaosTask*>> faults;
+  std::vector<std::pair<Fault, FaultTasks>> faults;
   std::vector<std::string> names;
   for (const Fault& fault : schedule_->Next()) {
-    ChaosTask* task = nullptr;
-    if (!TendUntil([&] { return (task = job_->TargetOf(fault)) != nullptr; }, kRecovery)) {
+    std::optional<FaultTasks> tasks;
+    if (!TendUntil([&] { return (tasks = job_->TasksOf(fault)).has_value(); }, kRecovery)) {
       report_->AddDefect("no chief commands");
       return false;
     }
-    faults.emplace_back(fault, task);
-    names.push_back(absl::StrCat(NameOf(fault.kind), " ", task->name(),
-                                 fault.target == FaultTarget::kPair ? " with its copy" : ""));
+    faults.emplace_back(fault, *tasks);
+    names.push_back(Describe(fault, *tasks));
   }
 
   watch_.Begin(Now());
   std::vector<Injected> round;
-  for (const auto& [fault, task] : faults) round.push_back(Inject(fault, task));
+  for (const auto& [fault, tasks] : faults) round.push_back(Inject(fault, tasks));
   int advances_when_healed = -1;
   const bool recovers = TendUntil(
       [&] {
-        for (Injected& injected : round) LookForDetection(&injected);
+        for (Injected& injected : round) injected.detection.Look();
         if (!HealInTime(&round) || !job_->all_up() || !AreFullDisksMet(round)) return false;
         if (advances_when_healed < 0) advances_when_healed = watch_.num_advances();
         return watch_.num_advances() >= advances_when_healed + kAdvances;
@@ -154,9 +139,11 @@ bool ChaosRun::RunRound() {
       kRecovery);
   const absl::Duration pause = watch_.LongestPause(Now());
   absl::Duration allowed;
-  for (const auto& [fault, task] : faults) allowed += AllowedPause(fault, ChaosJob::kLease);
+  for (const auto& [fault, tasks] : faults) allowed += AllowedPause(fault, ChaosJob::kLease);
   for (Injected& injected : round) {
     injected.outcome.is_alone = round.size() == 1;
+    injected.outcome.detected_after = injected.detection.after();
+    injected.outcome.detected_by = injected.detection.by();
     injected.outcome.pause = pause;
     injected.outcome.allowed = allowed;
     report_->Add(injected.outcome);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/chaos/chaos_job.h"
+#include "tests/chaos/detection.h"
 #include "tests/chaos/report.h"
 #include "tests/chaos/schedule.h"
 #include "tests/chaos/usage.h"
@@ -34,9 +35,9 @@ class ChaosRun {
  private:
   struct Injected {
     FaultOutcome outcome;
-    ChaosTask* task;
+    FaultTasks tasks;
+    Detection detection;
     absl::Duration at;
-    std::vector<size_t> read_to;  // by task: of its log, what was looked at or is older
     bool is_healed;
   };
   // False: something is wrong.
@@ -44,10 +45,9 @@ class ChaosRun {
   void ReadUsage();
   // Tends the job until `done`, or for so long: false.
   bool TendUntil(const std::function<bool()>& done, absl::Duration patience);
-  Injected Inject(const Fault& fault, ChaosTask* task);
+  Injected Inject(const Fault& fault, const FaultTasks& tasks);
   // Whether all are healed.
   bool HealInTime(std::vector<Injected>* round);
-  void LookForDetection(Injected* injected);
   // Whether a save has failed on each disk that is full and is written to, and the chief has said
   // so.
   bool AreFullDisksMet(const std::vector<Injected>& round) const;

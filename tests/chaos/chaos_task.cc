@@ -17,12 +17,8 @@ constexpr absl::Duration kEndGrace = absl::Seconds(25);
 
 }  // namespace
 
-ChaosTask::ChaosTask(std::string name, std::vector<std::string> command,
-                     std::unique_ptr<FaultProxy> proxy, std::set<int> tolerated)
-    : name_(std::move(name)),
-      command_(std::move(command)),
-      proxy_(std::move(proxy)),
-      tolerated_(std::move(tolerated)) {
+ChaosTask::ChaosTask(const TaskId& id, std::vector<std::string> command, std::set<int> tolerated)
+    : id_(id), name_(NameOf(id)), command_(std::move(command)), tolerated_(std::move(tolerated)) {
   Start();
 }
 

@@ -1,5 +1,4 @@
-// One task of a job under chaos: a process that is started again when it ends, and the proxy
-// through which others reach it.
+// One task of a job under chaos: a process that is started again when it ends.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "tests/support/fault_proxy.h"
+#include "tests/chaos/task_id.h"
 #include "tests/support/process.h"
 
 namespace lockstep::test {
@@ -19,12 +18,11 @@ namespace lockstep::test {
 // From one thread.
 class ChaosTask {
  public:
-  // `proxy` is null where nobody calls the task. `tolerated`: exit codes that are true at any time.
-  ChaosTask(std::string name, std::vector<std::string> command, std::unique_ptr<FaultProxy> proxy,
-            std::set<int> tolerated = {});
+  // `tolerated`: exit codes that are true at any time.
+  ChaosTask(const TaskId& id, std::vector<std::string> command, std::set<int> tolerated = {});
 
+  const TaskId& id() const { return id_; }
   const std::string& name() const { return name_; }
-  FaultProxy* proxy() { return proxy_.get(); }
 
   // What the next start finds in its environment, once.
   void SetNextEnvironment(std::vector<std::string> environment);
@@ -49,9 +47,9 @@ class ChaosTask {
  private:
   void Start();
 
+  const TaskId id_;
   const std::string name_;
   const std::vector<std::string> command_;
-  const std::unique_ptr<FaultProxy> proxy_;
   const std::set<int> tolerated_;
   std::vector<std::string> environment_;  // of the next start
   std::string ended_;                     // logs of earlier starts

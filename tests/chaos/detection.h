@@ -1,0 +1,43 @@
+// Looks in the logs of a job for what tells of a fault.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/chaos/chaos_task.h"
+#include "tests/chaos/fault.h"
+
+namespace lockstep::test {
+
+// From one thread.
+class Detection {
+ public:
+  // What is logged from now on counts. `tasks`, those of the job, outlive it. Any other than the
+  // one that is hit has to name that, or that its disk is full.
+  Detection(const std::vector<std::unique_ptr<ChaosTask>>& tasks, const Fault& fault,
+            const FaultTasks& hit);
+
+  void Look();
+
+  // Between the construction and the first sign; infinite: there is none yet.
+  absl::Duration after() const { return after_; }
+  // Whose log has it.
+  const std::string& by() const { return by_; }
+
+ private:
+  struct Source {
+    const ChaosTask* task;
+    std::string sign;
+    size_t read_to;  // what was looked at or is older
+  };
+
+  const absl::Duration begin_;
+  std::vector<Source> sources_;
+  absl::Duration after_ = absl::InfiniteDuration();
+  std::string by_;
+};
+
+}  // namespace lockstep::test
