@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/client/status_client.h"
+#include "tests/chaos/host_network.h"
 #include "tests/chaos/ledger.h"
 #include "tests/chaos/proxy_network.h"
 
@@ -25,6 +26,14 @@ constexpr absl::Duration kAnswer = absl::Milliseconds(300);
 constexpr absl::Duration kNextLook = absl::Milliseconds(50);
 constexpr absl::Duration kEnd = absl::Seconds(30);
 constexpr absl::Duration kCalm = absl::Minutes(4);
+
+// Sets the addresses of `cluster`, if they are those of the network.
+std::unique_ptr<ChaosNetwork> MakeNetwork(const ChaosOptions& options, Cluster* cluster) {
+  if (!options.has_hosts) return std::make_unique<ProxyNetwork>(cluster->spec());
+  auto network = std::make_unique<HostNetwork>(cluster->spec());
+  cluster->UseSpec(network->Spec());
+  return network;
+}
 
 }  // namespace
 
@@ -49,7 +58,7 @@ ChaosJob::ChaosJob(const ChaosOptions& options)
     : num_workers_(options.num_workers()),
       has_copies_(options.has_copies),
       cluster_(kPs, num_workers_, kChiefs),
-      network_(std::make_unique<ProxyNetwork>(cluster_.spec())) {
+      network_(MakeNetwork(options, &cluster_)) {
   if (options.is_ledger) {
     cluster_.folder().Write("ledger.csv", Ledger(num_workers_, options.required()).Csv());
   }
@@ -115,6 +124,9 @@ std::optional<FaultTasks> ChaosJob::TasksOf(const Fault& fault) const {
   FaultTasks tasks = {.task = *task};
   if (fault.target == FaultTarget::kPair) {
     tasks.peer = {Role::kPs, (fault.index + 1) % kPs};
+  } else if (fault.peer.has_value()) {
+    tasks.peer = TaskOf(*fault.peer, fault.peer_index);
+    if (!tasks.peer.has_value()) return std::nullopt;
   }
   return tasks;
 }

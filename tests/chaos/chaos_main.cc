@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
@@ -18,12 +20,16 @@
 #include "tests/chaos/goodput.h"
 #include "tests/chaos/result_checks.h"
 #include "tests/chaos/usage.h"
+#include "tests/support/virtual_network.h"
 
 ABSL_FLAG(int, seconds, 60, "how long faults are injected");
 ABSL_FLAG(int, faults, 0, "how many faults are injected, in place of --seconds");
 ABSL_FLAG(uint64_t, seed, 1, "of the choice of faults");
 ABSL_FLAG(std::string, json, "", "file for the report");
 ABSL_FLAG(bool, copies, false, "the job keeps a copy of each shard (sync.ps_replicas: 1)");
+ABSL_FLAG(bool, hosts, false,
+          "each task on a host of its own, in a network namespace: pairs of them are cut off from "
+          "each other, and hosts from all. Takes root or user namespaces");
 ABSL_FLAG(bool, backup, false, "one worker more than a step needs; with --ledger");
 ABSL_FLAG(bool, ledger, false,
           "train the ledger, whose last values show which gradients were counted, and how often");
@@ -42,7 +48,7 @@ constexpr absl::Duration kSleep = absl::Milliseconds(10);
 // The ledger has rows for an hour of such steps.
 constexpr absl::Duration kSleepOfEndurance = absl::Milliseconds(90);
 constexpr char kUsage[] =
-    "chaos [--seconds=N | --faults=N] [--seed=N] [--copies] [--ledger [--backup]] "
+    "chaos [--seconds=N | --faults=N] [--seed=N] [--copies] [--hosts] [--ledger [--backup]] "
     "[--kill_every=N] [--endurance] [--json=FILE] [--job_options=TEXT]";
 
 // `bazel test` says where the programs are; others do not.
@@ -77,6 +83,7 @@ int Main() {
   const ChaosOptions options = {.has_copies = absl::GetFlag(FLAGS_copies),
                                 .has_backup = absl::GetFlag(FLAGS_backup),
                                 .is_ledger = absl::GetFlag(FLAGS_ledger),
+                                .has_hosts = absl::GetFlag(FLAGS_hosts),
                                 .sleep = is_endurance ? kSleepOfEndurance : kSleep,
                                 .more = absl::GetFlag(FLAGS_job_options)};
   if (options.has_backup && !options.is_ledger) {
@@ -84,12 +91,18 @@ int Main() {
                                             "machine, so no run has the bits of another one. "
                                             "Remedy: add --ledger"));
   }
+  if (options.has_hosts) {
+    if (const absl::Status status = VirtualNetwork::Enter(); !status.ok()) {
+      return PrintFailure("chaos", status);
+    }
+  }
   const uint64_t seed = absl::GetFlag(FLAGS_seed);
   const int kill_every = absl::GetFlag(FLAGS_kill_every);
   ChaosJob job(options);
-  Schedule schedule(seed, ChaosJob::kPs, options.num_workers(),
-                    is_endurance ? FaultsThatEndNobody() : AllFaults());
-  ChaosReport report;
+  std::vector<Fault> faults = options.has_hosts ? FaultsOfHosts(options.has_copies) : AllFaults();
+  if (is_endurance) faults = WithoutEnds(std::move(faults));
+  Schedule schedule(seed, ChaosJob::kPs, options.num_workers(), faults);
+  ChaosReport report(std::move(faults));
   ChaosRun run(&job, &schedule, &report, &Say);
   std::optional<Goodput> goodput;
   UsageWatch usage(absl::Seconds(absl::GetFlag(FLAGS_seconds)));

@@ -23,9 +23,11 @@ constexpr int kAdvances = 5;
 
 absl::Duration Now() { return Clock::Real()->Monotonic(); }
 
+// "one way cut worker 0 -> ps 1".
 std::string Describe(const Fault& fault, const FaultTasks& tasks) {
-  return absl::StrCat(NameOf(fault.kind), " ", NameOf(tasks.task),
-                      tasks.peer.has_value() ? " with its copy" : "");
+  const std::string what = absl::StrCat(NameOf(fault.kind), " ", NameOf(tasks.task));
+  if (fault.target == FaultTarget::kPair) return what + " with its copy";
+  return tasks.peer ? absl::StrCat(what, ArrowOf(fault.kind), NameOf(*tasks.peer)) : what;
 }
 
 }  // namespace

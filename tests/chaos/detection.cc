@@ -18,7 +18,12 @@ Detection::Detection(const std::vector<std::unique_ptr<ChaosTask>>& tasks, const
   // Of the kill that comes before a full disk, the name would tell.
   const std::string sign = fault.kind == FaultKind::kFullDisk ? kDiskIsFull : NameOf(hit.task);
   for (const auto& task : tasks) {
-    if (task->id() != hit.task) sources_.push_back({task.get(), sign, task->LogFrom(0).size()});
+    const size_t read_to = task->LogFrom(0).size();
+    if (fault.peer.has_value() && task->id() == hit.task) {
+      sources_.push_back({task.get(), NameOf(*hit.peer), read_to});
+    } else if (fault.peer.has_value() ? task->id() == hit.peer : task->id() != hit.task) {
+      sources_.push_back({task.get(), sign, read_to});
+    }
   }
 }
 

@@ -15,8 +15,9 @@ namespace lockstep::test {
 // From one thread.
 class Detection {
  public:
-  // What is logged from now on counts. `tasks`, those of the job, outlive it. Any other than the
-  // one that is hit has to name that, or that its disk is full.
+  // What is logged from now on counts. `tasks`, those of the job, outlive it. Of a fault between
+  // two tasks one of them has to name the other, otherwise any has to name the one that is hit, or
+  // that its disk is full.
   Detection(const std::vector<std::unique_ptr<ChaosTask>>& tasks, const Fault& fault,
             const FaultTasks& hit);
 

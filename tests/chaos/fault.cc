@@ -1,5 +1,7 @@
 #include "tests/chaos/fault.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace lockstep::test {
 namespace {
 
@@ -10,30 +12,63 @@ constexpr absl::Duration kAfterFault = absl::Seconds(3);
 constexpr absl::Duration kRestore = absl::Seconds(10);
 constexpr absl::Duration kBeyondLease = absl::Seconds(1);
 
+using enum FaultKind;
+using enum FaultTarget;
+
+std::vector<Fault> FaultsOfProcesses() {
+  std::vector<Fault> faults;
+  for (const FaultKind kind : {kKill, kTerminate, kStop}) {
+    for (const FaultTarget target : {kWorker, kPs, kChief, kStandby}) {
+      faults.push_back({kind, target});
+    }
+  }
+  return faults;
+}
+
+void AddFaultsOfLostShards(std::vector<Fault>* faults) {
+  faults->push_back({kKill, kPair});
+  faults->push_back({kFullDisk, kPs});
+}
+
 }  // namespace
 
 std::vector<Fault> AllFaults() {
-  using enum FaultKind;
-  using enum FaultTarget;
-  std::vector<Fault> all;
-  for (const FaultKind kind : {kKill, kTerminate, kStop}) {
-    for (const FaultTarget target : {kWorker, kPs, kChief, kStandby}) all.push_back({kind, target});
-  }
+  std::vector<Fault> all = FaultsOfProcesses();
   for (const FaultKind kind :
        {kReset, kPartition, kMuteRequests, kMuteReplies, kSlowLink, kLatency}) {
     for (const FaultTarget target : {kPs, kChief}) all.push_back({kind, target});
   }
-  all.push_back({kKill, kPair});
-  all.push_back({kFullDisk, kPs});
+  AddFaultsOfLostShards(&all);
   return all;
 }
 
-std::vector<Fault> FaultsThatEndNobody() {
-  std::vector<Fault> faults = AllFaults();
+std::vector<Fault> FaultsOfHosts(bool has_copies) {
+  std::vector<Fault> all = FaultsOfProcesses();
+  for (const FaultTarget target : {kWorker, kPs, kChief, kStandby}) {
+    all.push_back({kHostGone, target});
+  }
+  for (const FaultTarget target : {kWorker, kPs, kChief}) all.push_back({kSlowLink, target});
+  std::vector<std::pair<FaultTarget, FaultTarget>> callers = {
+      {kWorker, kPs}, {kWorker, kChief}, {kChief, kPs}, {kStandby, kPs}};
+  if (has_copies) callers.emplace_back(kPs, kPs);
+  for (const auto& [caller, called] : callers) {
+    all.push_back({kPairPartition, caller, called});
+    all.push_back({kOneWayPartition, caller, called});
+    if (caller != called) all.push_back({kOneWayPartition, called, caller});
+  }
+  AddFaultsOfLostShards(&all);
+  return all;
+}
+
+std::vector<Fault> WithoutEnds(std::vector<Fault> faults) {
   std::erase_if(faults, [](const Fault& fault) {
     return !Lasts(fault.kind) && fault.kind != FaultKind::kReset;
   });
   return faults;
+}
+
+bool SameRow(const Fault& a, const Fault& b) {
+  return a.kind == b.kind && a.target == b.target && a.peer == b.peer;
 }
 
 bool Lasts(FaultKind kind) {
@@ -53,6 +88,13 @@ bool MayOverlap(FaultTarget a, FaultTarget b) {
     return target == FaultTarget::kPs || target == FaultTarget::kPair;
   };
   return a == b || (hits_ps(a) && hits_ps(b));
+}
+
+bool MayOverlap(const Fault& a, const Fault& b) {
+  const auto hits = [&b](FaultTarget target) {
+    return MayOverlap(target, b.target) || (b.peer.has_value() && MayOverlap(target, *b.peer));
+  };
+  return hits(a.target) || (a.peer.has_value() && hits(*a.peer));
 }
 
 absl::string_view NameOf(FaultKind kind) {
@@ -77,6 +119,12 @@ absl::string_view NameOf(FaultKind kind) {
       return "50 ms latency";
     case FaultKind::kFullDisk:
       return "full disk";
+    case FaultKind::kHostGone:
+      return "host gone";
+    case FaultKind::kPairPartition:
+      return "partition";
+    case FaultKind::kOneWayPartition:
+      return "one way cut";
   }
   return "";
 }
@@ -95,6 +143,15 @@ absl::string_view NameOf(FaultTarget target) {
       return "standby";
   }
   return "";
+}
+
+absl::string_view ArrowOf(FaultKind kind) {
+  return kind == FaultKind::kOneWayPartition ? " -> " : " <-> ";
+}
+
+std::string TargetsOf(const Fault& fault) {
+  if (!fault.peer.has_value()) return std::string(NameOf(fault.target));
+  return absl::StrCat(NameOf(fault.target), ArrowOf(fault.kind), NameOf(*fault.peer));
 }
 
 absl::string_view DocumentedAs(const Fault& fault) {
@@ -123,8 +180,13 @@ absl::string_view DocumentedAs(const Fault& fault) {
       return by_target("F11", "F14", "F10", "F10");
     case FaultKind::kPartition:
       return by_target("", "F14", "F16", "");
+    case FaultKind::kHostGone:
+      return by_target("F16", "F06, F14", "F09, F16", "F14");
+    case FaultKind::kPairPartition:
+      return fault.peer == FaultTarget::kChief ? "F16" : "F14";
     case FaultKind::kMuteRequests:
     case FaultKind::kMuteReplies:
+    case FaultKind::kOneWayPartition:
       return "F15";
     case FaultKind::kSlowLink:
       return "F17";
@@ -138,7 +200,9 @@ absl::string_view DocumentedAs(const Fault& fault) {
 }
 
 absl::Duration AllowedPause(const Fault& fault, absl::Duration lease) {
-  if (fault.target == FaultTarget::kStandby) return kBeyondLease;
+  if (fault.target == FaultTarget::kStandby || fault.peer == FaultTarget::kStandby) {
+    return kBeyondLease;
+  }
   if (Lasts(fault.kind)) return fault.lasts + kAfterFault;
   if (fault.kind == FaultKind::kReset) return kAfterFault;
   switch (fault.target) {

@@ -1,6 +1,7 @@
 // The faults that a chaos run injects, and what each of them may cost. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,13 @@ enum class FaultKind {
   kPartition,     // nothing passes between the task and its callers, and nobody is told
   kMuteRequests,  // the same, from the callers to the task only
   kMuteReplies,   // the same, from the task to its callers only
-  kSlowLink,      // 1 Mbit/s for each connection to the task
+  kSlowLink,      // 1 Mbit/s for each connection to the task; of a host, for all it sends and gets
   kLatency,       // 50 ms in each direction, up to 20 more or less
   kFullDisk,      // it is killed, and the first writes of its successor fail with ENOSPC
+  // Of hosts, and nobody is told:
+  kHostGone,         // nothing passes between the task's host and any other
+  kPairPartition,    // nothing passes between the hosts of two tasks
+  kOneWayPartition,  // nothing passes from the host of a task to that of its peer
 };
 
 enum class FaultTarget {
@@ -33,20 +38,32 @@ enum class FaultTarget {
 struct Fault {
   FaultKind kind;
   FaultTarget target;
-  int index = 0;         // of workers and ps; of a pair's first ps
+  std::optional<FaultTarget> peer = std::nullopt;  // of a fault between two tasks: the other one
+  int index = 0;                                   // of workers and ps; of a pair's first ps
+  int peer_index = 0;
   absl::Duration lasts;  // zero: it is over at once
 };
 
-// In the order in which reports list them: all that can be injected.
+// In the order in which reports list them: all that can be injected where proxies stand before
+// tasks.
 std::vector<Fault> AllFaults();
-// Those of which no process ends, but for a chief that the other one replaces.
-std::vector<Fault> FaultsThatEndNobody();
+// The same where each task has a host of its own. `has_copies`: ps talk to each other.
+std::vector<Fault> FaultsOfHosts(bool has_copies);
+// Those of `faults` of which no process ends, but for a chief that the other one replaces.
+std::vector<Fault> WithoutEnds(std::vector<Fault> faults);
+// Whether two faults have the same row in a report.
+bool SameRow(const Fault& a, const Fault& b);
 // Whether `fault` stays until it is healed.
 bool Lasts(FaultKind kind);
 // Whether a fault of `a` and one of `b` may hit the same task.
 bool MayOverlap(FaultTarget a, FaultTarget b);
+bool MayOverlap(const Fault& a, const Fault& b);
 absl::string_view NameOf(FaultKind kind);
 absl::string_view NameOf(FaultTarget target);
+// Whom it hits: "ps", "worker <-> ps", "worker -> ps".
+std::string TargetsOf(const Fault& fault);
+// Between the names of two tasks that a fault of this kind hits: " <-> ".
+absl::string_view ArrowOf(FaultKind kind);
 // Its rows in docs/faults.md: "F06, F07".
 absl::string_view DocumentedAs(const Fault& fault);
 // The longest time without a step that `fault` may cost, on a machine that does nothing else.

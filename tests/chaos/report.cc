@@ -27,10 +27,10 @@ struct ChaosReport::Row {
 
 std::vector<ChaosReport::Row> ChaosReport::Rows() const {
   std::vector<Row> rows;
-  for (const Fault& fault : AllFaults()) {
+  for (const Fault& fault : rows_) {
     Row row = {.fault = fault};
     for (const FaultOutcome& outcome : outcomes_) {
-      if (outcome.fault.kind != fault.kind || outcome.fault.target != fault.target) continue;
+      if (!SameRow(outcome.fault, fault)) continue;
       ++row.injected;
       row.met += outcome.pause <= outcome.allowed;
       if (outcome.detected_after != absl::InfiniteDuration()) {
@@ -58,8 +58,8 @@ std::string ChaosReport::Table() const {
                                                   "met"}};
   for (const Row& row : Rows()) {
     lines.push_back({std::string(DocumentedAs(row.fault)), std::string(NameOf(row.fault.kind)),
-                     std::string(NameOf(row.fault.target)), absl::StrCat(row.injected),
-                     absl::StrCat(row.detected), row.detected > 0 ? row.detected_by : "-",
+                     TargetsOf(row.fault), absl::StrCat(row.injected), absl::StrCat(row.detected),
+                     row.detected > 0 ? row.detected_by : "-",
                      row.detected > 0 ? Seconds(row.slowest_detection) : "-",
                      row.alone > 0 ? Seconds(row.longest) : "-",
                      row.alone > 0 ? Seconds(row.allowed) : "-",
@@ -73,7 +73,7 @@ std::string ChaosReport::Json(uint64_t seed, int64_t steps) const {
   for (const Row& row : Rows()) {
     nlohmann::json json = {{"documented_as", std::string(DocumentedAs(row.fault))},
                            {"fault", std::string(NameOf(row.fault.kind))},
-                           {"role", std::string(NameOf(row.fault.target))},
+                           {"role", TargetsOf(row.fault)},
                            {"injected", row.injected},
                            {"detected", row.detected},
                            {"met", row.met}};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -22,6 +23,9 @@ struct FaultOutcome {
 
 class ChaosReport {
  public:
+  // `rows`: the faults that may be injected.
+  explicit ChaosReport(std::vector<Fault> rows) : rows_(std::move(rows)) {}
+
   void Add(const FaultOutcome& outcome) { outcomes_.push_back(outcome); }
   // What must not happen: an exit code that is not true, other bits, a job that stands still.
   void AddDefect(const std::string& what) { defects_.push_back(what); }
@@ -37,6 +41,7 @@ class ChaosReport {
   struct Row;
   std::vector<Row> Rows() const;
 
+  const std::vector<Fault> rows_;
   std::vector<FaultOutcome> outcomes_;
   std::vector<std::string> defects_;
 };

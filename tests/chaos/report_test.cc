@@ -1,10 +1,13 @@
 #include "tests/chaos/report.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_split.h"
@@ -30,7 +33,7 @@ nlohmann::json RowOf(const nlohmann::json& report, const std::string& fault,
 }
 
 TEST_CASE("a row counts its faults and has the worst of those that were alone") {
-  ChaosReport report;
+  ChaosReport report(AllFaults());
   FaultOutcome seen = Kill(absl::Seconds(2));
   seen.detected_after = absl::Milliseconds(1500);
   seen.detected_by = "chief 0";
@@ -57,7 +60,7 @@ TEST_CASE("a row counts its faults and has the worst of those that were alone") 
 }
 
 TEST_CASE("a fault that was not injected has a row without figures") {
-  const ChaosReport report;
+  const ChaosReport report(AllFaults());
   const auto row = RowOf(nlohmann::json::parse(report.Json(1, 0)), "full disk", "ps");
   CHECK(row["injected"] == 0);
   CHECK_FALSE(row.contains("longest_pause_seconds"));
@@ -67,11 +70,43 @@ TEST_CASE("a fault that was not injected has a row without figures") {
 TEST_CASE("each fault has its row in docs/faults.md") {
   std::ifstream file("docs/faults.md");
   const std::string page((std::istreambuf_iterator<char>(file)), {});
-  for (const Fault& fault : AllFaults()) {
-    CAPTURE(NameOf(fault.kind), NameOf(fault.target));
+  std::vector<Fault> faults = AllFaults();
+  const std::vector<Fault> of_hosts = FaultsOfHosts(/*has_copies=*/true);
+  faults.insert(faults.end(), of_hosts.begin(), of_hosts.end());
+  for (const Fault& fault : faults) {
+    CAPTURE(NameOf(fault.kind), TargetsOf(fault));
     const std::vector<std::string> rows = absl::StrSplit(DocumentedAs(fault), ", ");
     for (const std::string& row : rows) CHECK_THAT(page, Contains("| " + row + " "));
   }
+}
+
+TEST_CASE("a fault between two tasks has a row that names both, and the direction that is cut") {
+  const Fault one_way = {FaultKind::kOneWayPartition, FaultTarget::kWorker, FaultTarget::kPs};
+  const Fault back = {FaultKind::kOneWayPartition, FaultTarget::kPs, FaultTarget::kWorker};
+  const Fault both = {FaultKind::kPairPartition, FaultTarget::kWorker, FaultTarget::kPs};
+  ChaosReport report({one_way, back, both});
+  report.Add({.fault = back});
+  const auto json = nlohmann::json::parse(report.Json(1, 0));
+  CHECK(RowOf(json, "one way cut", "worker -> ps")["injected"] == 0);
+  CHECK(RowOf(json, "one way cut", "ps -> worker")["injected"] == 1);
+  CHECK(RowOf(json, "partition", "worker <-> ps")["injected"] == 0);
+}
+
+TEST_CASE("no two rows have the same names") {
+  const auto faults = GENERATE(AllFaults(), FaultsOfHosts(/*has_copies=*/true));
+  std::set<std::pair<std::string, std::string>> names;
+  for (const Fault& fault : faults) {
+    names.emplace(std::string(NameOf(fault.kind)), TargetsOf(fault));
+  }
+  CHECK(names.size() == faults.size());
+}
+
+TEST_CASE("ps without copies do not talk, so they are not cut off from each other") {
+  const auto between_ps = [](const Fault& fault) {
+    return fault.target == FaultTarget::kPs && fault.peer == FaultTarget::kPs;
+  };
+  CHECK(std::ranges::none_of(FaultsOfHosts(/*has_copies=*/false), between_ps));
+  CHECK(std::ranges::count_if(FaultsOfHosts(/*has_copies=*/true), between_ps) == 2);
 }
 
 TEST_CASE("a fault of a task that is not needed may cost less than one of a ps") {
@@ -84,6 +119,9 @@ TEST_CASE("a fault of a task that is not needed may cost less than one of a ps")
   CHECK(allowed(FaultKind::kKill, FaultTarget::kPair, absl::ZeroDuration()) == absl::Seconds(10));
   CHECK(allowed(FaultKind::kFullDisk, FaultTarget::kPs, absl::ZeroDuration()) == absl::Seconds(10));
   CHECK(allowed(FaultKind::kPartition, FaultTarget::kPs, absl::Seconds(4)) == absl::Seconds(7));
+  CHECK(allowed(FaultKind::kHostGone, FaultTarget::kWorker, absl::Seconds(4)) == absl::Seconds(7));
+  const Fault to_standby = {FaultKind::kOneWayPartition, FaultTarget::kPs, FaultTarget::kStandby};
+  CHECK(AllowedPause(to_standby, lease) == absl::Seconds(1));
 }
 
 }  // namespace

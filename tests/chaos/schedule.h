@@ -11,7 +11,7 @@ namespace lockstep::test {
 
 class Schedule {
  public:
-  Schedule(uint64_t seed, int num_ps, int num_workers, std::vector<Fault> among = AllFaults());
+  Schedule(uint64_t seed, int num_ps, int num_workers, std::vector<Fault> among);
 
   // The faults of the next round: one, or every fifth time two at once, of different tasks.
   // Each of the faults comes once before any comes again.
@@ -21,6 +21,8 @@ class Schedule {
 
  private:
   Fault Draw();
+  // Of a task with such a role.
+  int DrawIndex(FaultTarget target);
   // Below `limit`. The same on every machine, which std::uniform_int_distribution does not promise.
   uint64_t Below(uint64_t limit) { return random_() % limit; }
 

@@ -4,17 +4,20 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace lockstep::test {
 namespace {
 
 bool SameFault(const Fault& a, const Fault& b) {
-  return a.kind == b.kind && a.target == b.target && a.index == b.index && a.lasts == b.lasts;
+  return SameRow(a, b) && a.index == b.index && a.peer_index == b.peer_index && a.lasts == b.lasts;
 }
 
 TEST_CASE("a seed gives the same faults at the same moments again, another seed others") {
-  Schedule first(7, 2, 2), again(7, 2, 2), other(8, 2, 2);
+  Schedule first(7, 2, 2, AllFaults()), again(7, 2, 2, AllFaults()), other(8, 2, 2, AllFaults());
   bool differs = false;
   for (int round = 0; round < 200; ++round) {
     const auto a = first.Next(), b = again.Next(), c = other.Next();
@@ -28,7 +31,7 @@ TEST_CASE("a seed gives the same faults at the same moments again, another seed 
 }
 
 TEST_CASE("every fault comes, at every task that it can hit, and lasts if it can") {
-  Schedule schedule(1, 2, 3);
+  Schedule schedule(1, 2, 3, AllFaults());
   std::map<std::pair<FaultKind, FaultTarget>, std::set<int>> seen;
   for (int round = 0; round < 500; ++round) {
     for (const Fault& fault : schedule.Next()) {
@@ -47,7 +50,7 @@ TEST_CASE("every fault comes, at every task that it can hit, and lasts if it can
 
 TEST_CASE("as many rounds as there are faults leave none out, whatever the seed") {
   for (uint64_t seed = 0; seed < 50; ++seed) {
-    Schedule schedule(seed, 2, 2);
+    Schedule schedule(seed, 2, 2, AllFaults());
     std::set<std::pair<FaultKind, FaultTarget>> seen;
     size_t faults = 0;
     while (faults < AllFaults().size()) {
@@ -61,21 +64,70 @@ TEST_CASE("as many rounds as there are faults leave none out, whatever the seed"
   }
 }
 
+TEST_CASE("between hosts every pair of tasks that talk is cut, in each direction") {
+  Schedule schedule(5, 2, 2, FaultsOfHosts(/*has_copies=*/true));
+  std::set<std::string> cut;
+  for (int round = 0; round < 1000; ++round) {
+    for (const Fault& fault : schedule.Next()) {
+      if (fault.kind != FaultKind::kOneWayPartition) continue;
+      cut.insert(absl::StrCat(NameOf(fault.target), fault.index, ArrowOf(fault.kind),
+                              NameOf(*fault.peer), fault.peer_index));
+    }
+  }
+  for (const char* const pair :
+       {"worker0 -> ps1", "ps0 -> worker1", "worker1 -> chief0", "chief0 -> worker0",
+        "chief0 -> ps0", "ps1 -> chief0", "standby0 -> ps0", "ps1 -> ps0", "ps0 -> ps1"}) {
+    CAPTURE(pair);
+    CHECK(cut.contains(pair));
+  }
+  CHECK_FALSE(cut.contains("ps0 -> ps0"));
+}
+
+TEST_CASE("a partition of hosts may last longer than it takes to notice it") {
+  Schedule schedule(6, 2, 2, FaultsOfHosts(/*has_copies=*/false));
+  std::map<FaultKind, absl::Duration> longest;
+  for (int round = 0; round < 1000; ++round) {
+    for (const Fault& fault : schedule.Next()) {
+      longest[fault.kind] = std::max(longest[fault.kind], fault.lasts);
+    }
+  }
+  for (const FaultKind kind :
+       {FaultKind::kHostGone, FaultKind::kPairPartition, FaultKind::kOneWayPartition}) {
+    CHECK(longest[kind] > absl::Seconds(4));
+  }
+  CHECK(longest[FaultKind::kStop] < absl::Seconds(3));
+}
+
 TEST_CASE("two faults of one round never hit the same task") {
-  Schedule schedule(3, 2, 2);
+  const auto among = GENERATE(AllFaults(), FaultsOfHosts(/*has_copies=*/true));
+  Schedule schedule(3, 2, 2, among);
   int pairs = 0;
   for (int round = 0; round < 500; ++round) {
     const auto faults = schedule.Next();
     REQUIRE((faults.size() == 1 || faults.size() == 2));
     if (faults.size() == 1) continue;
     ++pairs;
+    CHECK_FALSE(MayOverlap(faults[0], faults[1]));
     CHECK_FALSE(MayOverlap(faults[0].target, faults[1].target));
   }
   CHECK(pairs > 50);
 }
 
+TEST_CASE("a fault between two tasks overlaps with one of either") {
+  const Fault cut = {FaultKind::kPairPartition, FaultTarget::kWorker, FaultTarget::kPs};
+  const auto overlaps = [&](FaultTarget target) {
+    const Fault other = {FaultKind::kKill, target};
+    CHECK(MayOverlap(cut, other) == MayOverlap(other, cut));
+    return MayOverlap(cut, other);
+  };
+  CHECK(overlaps(FaultTarget::kWorker));
+  CHECK(overlaps(FaultTarget::kPs));
+  CHECK(overlaps(FaultTarget::kPair));
+  CHECK_FALSE(overlaps(FaultTarget::kChief));
+}
+
 TEST_CASE("a ps and its copy are killed together, and never beside another fault of a ps") {
-  Schedule schedule(4, 2, 2);
+  Schedule schedule(4, 2, 2, AllFaults());
   int alone = 0, beside = 0;
   for (int round = 0; round < 500; ++round) {
     const auto faults = schedule.Next();
