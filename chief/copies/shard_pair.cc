@@ -72,9 +72,7 @@ void ShardPair::Start(const MethodInfo& method, const google::protobuf::MessageL
     return WatchCommand(As<WatchCommandRequest>(request), As<WatchCommandReply>(reply),
                         std::move(done));
   }
-  if (Is(method, kRenewLease) && roles_.state() == PairState::kPair) {
-    RenewOther(As<RenewLeaseRequest>(request));
-  }
+  if (Is(method, kRenewLease)) RenewOther(As<RenewLeaseRequest>(request));
   if (Is(method, kFinish)) {
     attacher_.Stop();
     finish_notice_.Begin(As<FinishRequest>(request));
@@ -89,6 +87,8 @@ void ShardPair::Tick() {
   attacher_.Tick();
 }
 
+// A standby may ask either place who commands. A new copy hears of this chief before it has its
+// state, and a lease that ends there would have the standby take command from a chief that lives.
 void ShardPair::RenewOther(const RenewLeaseRequest& request) {
   PsControl* const ps = roles_.other_place()->ps();
   if (ps != nullptr) ps->Call(kRenewLease, request, [](const absl::StatusOr<RenewLeaseReply>&) {});

@@ -94,6 +94,17 @@ TEST_CASE("the chief's views name the new copy while it gets its state") {
   CHECK(f.pair.roles().IsAlone());
 }
 
+TEST_CASE("a new copy keeps the chief's lease while it gets its state") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.pair.roles().IsAlone());
+  REQUIRE(f.home.created.size() == 1);
+  REQUIRE(f.Call(kRenewLease, RenewLeaseRequest()).ok());
+  CHECK(f.home.renewals == 1);
+  CHECK(f.copy()->renewals == 1);
+}
+
 TEST_CASE("a copy that awaits its state is never promoted") {
   MovedFixture f;
   f.home.StartAgain();

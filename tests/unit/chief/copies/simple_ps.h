@@ -42,6 +42,10 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
              reply.mutable_command()->set_state(command);
              return reply;
            }));
+    Handle(kRenewLease, Answered<RenewLeaseRequest, RenewLeaseReply>([this](const auto&) {
+             ++renewals;
+             return RenewLeaseReply();
+           }));
     Handle(kFinish, Answered<FinishRequest, FinishReply>([this](const FinishRequest&) {
              ++finished;
              return FinishReply();
@@ -73,6 +77,7 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
   std::vector<SetViewRequest> orders;
   std::vector<CreateVariablesRequest> created;
   int finished = 0;
+  int renewals = 0;  // of the chief's lease
   CommandStatus::State command = CommandStatus::NONE;
 
  private:
