@@ -6,7 +6,7 @@ namespace lockstep::worker {
 
 absl::Status StepGraphs::Enqueue(std::span<const void* const> addresses,
                                  absl::FunctionRef<absl::Status()> enqueue, Stream* stream) {
-  Step* const step = can_capture_ ? Find(addresses) : nullptr;
+  Step* const step = Find(addresses);
   if (step == nullptr) return enqueue();
   if (step->addresses.empty()) {
     absl::Status enqueued = enqueue();
@@ -14,7 +14,7 @@ absl::Status StepGraphs::Enqueue(std::span<const void* const> addresses,
     return enqueued;
   }
   if (step->graph == nullptr) {
-    step->graph = stream->Capture(enqueue);
+    if (can_capture_) step->graph = stream->Capture(enqueue);
     can_capture_ = step->graph != nullptr;
     if (!can_capture_) return enqueue();
   }
@@ -26,7 +26,7 @@ StepGraphs::Step* StepGraphs::Find(std::span<const void* const> addresses) {
   for (Step& step : steps_) {
     if (step.addresses.empty() || std::ranges::equal(step.addresses, addresses)) return &step;
   }
-  return steps_.size() < kMostGraphs ? &steps_.emplace_back() : nullptr;
+  return can_capture_ && steps_.size() < kMostGraphs ? &steps_.emplace_back() : nullptr;
 }
 
 }  // namespace lockstep::worker

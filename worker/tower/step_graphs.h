@@ -15,7 +15,8 @@ namespace lockstep::worker {
 // A graph names addresses. There is one for each set of those that differ between steps, of at most
 // kMostGraphs sets: a pass for another batch size, or a batch that the device has elsewhere. Steps
 // with further sets are enqueued. So is the first step of each set, because libraries load kernels
-// when they are first called, which a capture forbids; and all steps, once a capture has failed.
+// when they are first called, which a capture forbids; and all without a graph, once a capture has
+// failed.
 //
 // Not thread-safe. Allocates nothing for a set that has its graph.
 class StepGraphs {

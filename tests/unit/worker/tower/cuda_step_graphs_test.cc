@@ -13,6 +13,7 @@
 #include "tests/support/test_device.h"
 #include "tests/unit/worker/tower/group_training.h"
 #include "worker/ops/cuda/ops.h"
+#include "worker/tower/step_graphs.h"
 
 namespace lockstep::worker {
 namespace {
@@ -197,6 +198,34 @@ TEST_CASE("a step that a GPU refuses to capture is enqueued, as are all later on
     refused += IsEnqueuedAfter(fail, graph, wanted);
   }
   CHECK(refused > 30);
+}
+
+TEST_CASE("a capture that is refused leaves the graphs that are there") {
+  const auto device = test::MakeFakeGpu(1);
+  const auto stream = *device->CreateStream({});
+  const auto memory = *device->Allocate(4);
+  const auto pinned = *device->AllocatePinned(4);
+  StepGraphs graphs;
+  int enqueued = 0;
+  const auto step = [&](const void* address) {
+    const auto enqueue = [&] {
+      ++enqueued;
+      stream->CopyToDevice(memory.get(), pinned.get(), 4);
+      return absl::OkStatus();
+    };
+    REQUIRE(graphs.Enqueue({&address, 1}, enqueue, stream.get()).ok());
+    return enqueued;
+  };
+  const int first = 0, second = 0;
+  CHECK(step(&first) == 1);
+  CHECK(step(&first) == 2);  // is captured
+  CHECK(step(&first) == 2);
+  CHECK(step(&second) == 3);
+  FakeDriver::Current().FailCall(1, cuda::kErrorCaptureUnsupported);  // after cuCtxSetCurrent
+  CHECK(step(&second) == 4);
+  CHECK(step(&second) == 5);
+  CHECK(step(&first) == 5);
+  CHECK(device->status().ok());
 }
 
 TEST_CASE("a step with a convolution that cuDNN refuses to capture is enqueued") {
