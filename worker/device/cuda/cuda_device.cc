@@ -176,10 +176,13 @@ absl::StatusOr<DeviceBuffer> CudaDevice::AllocatePinned(size_t bytes) {
   void* memory = nullptr;
   const CUresult result =
       driver()->MemHostAlloc(&memory, std::max<size_t>(bytes, 1), kMemHostPortable);
-  if (result == kErrorOutOfMemory) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(name_, ": the host cannot pin ", bytes,
-                     " bytes. Remedy: free memory of the host, or a smaller batch per tower"));
+  // The host's refusal, of a container with a limit, say. The device is well.
+  if (result == kErrorOutOfMemory || result == kErrorInvalidValue ||
+      result == kErrorOperatingSystem || result == kErrorNotSupported) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        driver_->ToStatus(result, absl::StrCat(name_, ": the host cannot pin ", bytes, " bytes"))
+            .message(),
+        ". Remedy: free memory of the host, or a smaller batch per tower"));
   }
   LOCKSTEP_RETURN_IF_ERROR(Check(result, absl::StrCat("cuMemHostAlloc of ", bytes, " bytes")));
   return DeviceBuffer(static_cast<std::byte*>(memory), [this](std::byte* address) {

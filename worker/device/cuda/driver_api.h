@@ -27,11 +27,13 @@ using CUgraphExec = CUgraphExec_st*;  // ready to be launched
 
 // Results that are treated apart.
 inline constexpr CUresult kSuccess = 0;
+inline constexpr CUresult kErrorInvalidValue = 1;
 inline constexpr CUresult kErrorOutOfMemory = 2;
 inline constexpr CUresult kErrorStubLibrary = 34;
 inline constexpr CUresult kErrorNoDevice = 100;
 inline constexpr CUresult kErrorNoBinaryForGpu = 209;
 inline constexpr CUresult kErrorUnsupportedPtxVersion = 222;
+inline constexpr CUresult kErrorOperatingSystem = 304;
 inline constexpr CUresult kErrorNotReady = 600;
 inline constexpr CUresult kErrorPeerAccessAlreadyEnabled = 704;
 inline constexpr CUresult kErrorNotPermitted = 800;

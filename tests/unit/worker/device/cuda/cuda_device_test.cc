@@ -156,10 +156,13 @@ TEST_CASE("host memory that cannot be pinned or registered leaves the GPU as it 
   FakeDriver fake(1);
   const auto driver = MadeDriver();
   const auto device = *CudaDevice::Create(driver.get(), 0);
-  fake.FailCall(1, kErrorOutOfMemory);  // after cuCtxSetCurrent
-  const absl::Status pinned = device->AllocatePinned(64).status();
-  CHECK(absl::IsResourceExhausted(pinned));
-  CHECK_THAT(std::string(pinned.message()), Catch::Contains("the host cannot pin 64 bytes"));
+  for (const CUresult refusal : {kErrorOutOfMemory, kErrorOperatingSystem, kErrorNotSupported}) {
+    fake.FailCall(1, refusal);  // after cuCtxSetCurrent
+    const absl::Status pinned = device->AllocatePinned(64).status();
+    CHECK(absl::IsResourceExhausted(pinned));
+    CHECK_THAT(std::string(pinned.message()),
+               Catch::Contains("cuda:0: the host cannot pin 64 bytes: CUDA_ERROR"));
+  }
   std::vector<std::byte> memory(64);
   const auto once = device->RegisterHost(memory);
   REQUIRE(once.ok());
