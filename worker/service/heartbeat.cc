@@ -152,6 +152,7 @@ void Heartbeat::OnReply(absl::StatusOr<HeartbeatReply> reply) {
 std::optional<std::string> Heartbeat::OnSuccess(const HeartbeatReply& reply, absl::Duration now) {
   retry_.OnSuccess();
   pause_ = absl::ZeroDuration();
+  is_told_end_ |= reply.finish() || !reply.fail().empty();
   if (!reply.fail().empty()) {
     const bool is_sound = reply.fail_exit_code() > 0 && reply.fail_exit_code() <= kLargestExitCode;
     end_ = WithExitCode(absl::InternalError(absl::StrCat("the job failed: ", reply.fail())),
@@ -159,11 +160,12 @@ std::optional<std::string> Heartbeat::OnSuccess(const HeartbeatReply& reply, abs
   } else if (reply.finish()) {
     end_ = absl::OkStatus();
   }
-  is_told_end_ = end_.has_value();
   return outage_.OnContact(now);
 }
 
 std::optional<std::string> Heartbeat::OnFailure(const absl::Status& failure, absl::Duration now) {
+  // The chief may have told the end before it went.
+  if (end_.has_value()) return std::nullopt;
   const std::optional<absl::Duration> pause = retry_.OnFailure(failure, now);
   if (!pause.has_value()) {
     end_ = retry_.GivenUp(failure);

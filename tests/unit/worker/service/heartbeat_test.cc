@@ -124,6 +124,24 @@ TEST_CASE("who gives the chief up, or is refused, makes no last call") {
   CHECK_FALSE(f.chief.HasHeartbeat());
 }
 
+TEST_CASE("a chief that is gone after it has told the end has told it all the same") {
+  Fixture f;
+  {
+    Heartbeat heartbeat({.patience = absl::ZeroDuration()}, &f.chief, {&f.progress, 1},
+                        f.Callbacks());
+    f.chief.NextHeartbeat();
+    heartbeat.SendNow();
+    f.chief.NextHeartbeat();
+    HeartbeatReply finish;
+    finish.set_finish(true);
+    f.chief.Answer(finish);
+    f.chief.Answer(absl::UnavailableError("connection refused"));
+    f.end.WaitForNotification();
+  }
+  CHECK(f.ended.ok());
+  CHECK(f.chief.after_end().size() == 1);
+}
+
 TEST_CASE("a result is sent at once, beside the parked call") {
   Fixture f;
   Heartbeat heartbeat({}, &f.chief, {&f.progress, 1}, f.Callbacks());
