@@ -143,10 +143,11 @@ TEST_CASE(
 
 // That the link is as thin as said.
 TEST_CASE("in one message they would never come") {
-  Job job({.fetch_chunk_bytes = sizeof(float) * kElements});
+  // Before the job, whose end is an answer.
   Tensor values(DType::kFloat32, Shape({kElements}));
-  job.session.SetTargets({{.variable = VariableId(0), .value = values.view()}});
   std::optional<absl::StatusOr<GlobalStep>> fetched;
+  Job job({.fetch_chunk_bytes = sizeof(float) * kElements});
+  job.session.SetTargets({{.variable = VariableId(0), .value = values.view()}});
   job.session.Fetch(GlobalStep(0), FetchKind::kPresent,
                     [&](absl::StatusOr<GlobalStep> version) { fetched = version; });
   CHECK_FALSE(job.TimeUntil(fetched).has_value());
