@@ -106,8 +106,7 @@ absl::Status VirtualNetwork::Enter() {
     return WithExitCode(
         absl::PermissionDeniedError(absl::StrCat(
             "cannot make network namespaces: expected a kernel that permits them, with veth, "
-            "bridge, "
-            "policy routing and tbf, and the programs ip and tc; got: ",
+            "bridge, policy routing and tbf, and the programs ip and tc; got: ",
             tried.exit_code == 0 ? "no namespace for this process" : tried.output,
             ". Remedy: install iproute2, and run as root or permit user namespaces")),
         ExitCode::kNotPermitted);
