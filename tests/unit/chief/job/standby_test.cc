@@ -137,6 +137,8 @@ TEST_CASE("a standby takes the next term when the lease has ended, and goes on w
 }
 
 TEST_CASE("the successor of a worker that died with the chief is let in a lease after it asked") {
+  // Before the fixture, whose end is an answer.
+  std::optional<absl::StatusOr<RegisterTaskReply>> reply;
   Fixture f;
   f.Tell(CommandStatus::HELD);
   CHECK(absl::IsUnavailable(f.series.CallsFor(WorkerIndex(0), Incarnation(11)).status()));
@@ -145,7 +147,6 @@ TEST_CASE("the successor of a worker that died with the chief is let in a lease 
   f.AcceptView(Fixture::Trained(2, 4));
   f.EndTakeOver();
   const RegisterTaskRequest request = f.RegistrationOf(11);
-  std::optional<absl::StatusOr<RegisterTaskReply>> reply;
   const auto calls = f.series.CallsFor(WorkerIndex(0), Incarnation(11));
   REQUIRE(calls.ok());
   (*calls)->Register(request, Answer<RegisterTaskReply>([&](auto got) { reply = std::move(got); }));
