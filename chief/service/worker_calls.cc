@@ -196,7 +196,8 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
     // What the others do does not change: a heartbeat costs the same however many they are.
     evaluations_->AssignTo(worker, clock_->Monotonic());
   }
-  // Whoever calls again after the end says that it knows, or the answer was lost.
+  // A call after the end is the worker's last one, or a repeated one whose answer was lost. Neither
+  // is parked.
   const bool at_once = request.results_size() > 0 || outcome_.has_value();
   if (at_once || HasNews(worker)) AnswerHeartbeat(worker);
   if (learns_of_end && hooks_.end_known != nullptr) hooks_.end_known();

@@ -20,7 +20,7 @@ std::vector<std::string> ConnectTo(const std::string& address) {
   return {"/bin/bash", "-c", absl::StrCat("exec 3<>/dev/tcp/", address, "/9")};
 }
 
-// Nobody listens, so whoever can be reached refuses.
+// No process listens at the port: a host that can be reached refuses the connection.
 bool Reaches(const VirtualNetwork& network, int from, const std::string& to) {
   const Ended ended = RunToEnd(network.CommandOn(from, ConnectTo(to)), kPatience);
   return absl::StrContains(ended.output, "Connection refused");
