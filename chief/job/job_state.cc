@@ -83,6 +83,7 @@ RegisterTaskReply MakeRegistration(const JobState& job) {
   reply.set_job_id(job.initialized.view.command().job());
   reply.set_term(job.initialized.view.command().term());
   reply.set_epoch(job.initialized.view.epoch());
+  reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(job.inputs.options.lease)));
   return reply;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/cpus.h"
+#include "common/log/log.h"
 #include "common/rpc/alarm_timer.h"
 #include "common/rpc/server.h"
 #include "common/status/command_summary.h"
@@ -15,6 +16,7 @@
 #include "ps/service/command_calls.h"
 #include "ps/service/command_watch.h"
 #include "ps/service/convert.h"
+#include "ps/service/worker_contacts.h"
 
 namespace lockstep::ps {
 namespace {
@@ -32,7 +34,12 @@ class GrpcPsServer final : public PsServer {
       : shard_(shard),
         identity_(options.identity),
         watch_(options.clock),
-        service_(shard, options.memory, &watch_, options.identity, WithReadiness(options.events)),
+        contacts_(
+            options.clock,
+            [shard](const WorkerIdentity& worker) { return shard->Admit(worker).ok(); },
+            log::Warning),
+        service_(shard, options.memory, &watch_, &contacts_, options.identity,
+                 WithReadiness(options.events)),
         status_(
             MakeStatusService({.role = "ps",
                                .task = options.identity.task_index,
@@ -54,6 +61,7 @@ class GrpcPsServer final : public PsServer {
     server_ = *std::move(server);
     timer_.emplace(server_->queue());
     watch_.Start(&*timer_);
+    contacts_.Start(&*timer_);
     listening_.store(true);
     if (created_.load()) server_->SetReady(true);
     return absl::OkStatus();
@@ -68,6 +76,7 @@ class GrpcPsServer final : public PsServer {
   void Shutdown(absl::Duration grace) override {
     shard_->Stop();
     watch_.Stop();
+    contacts_.Stop();
     timer_.reset();
     if (server_ == nullptr) return;
     server_->Shutdown(grace);
@@ -103,6 +112,7 @@ class GrpcPsServer final : public PsServer {
   std::atomic<bool> created_ = false;
   const PsIdentity identity_;
   CommandWatch watch_;
+  WorkerContacts contacts_;
   PsService service_;
   const std::unique_ptr<rpc::Service> status_;
   std::unique_ptr<Server> server_;

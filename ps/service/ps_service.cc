@@ -56,10 +56,11 @@ absl::StatusOr<Reply> Translated(const absl::StatusOr<Result>& result) {
 }  // namespace
 
 PsService::PsService(Shard* shard, SharedMemoryRegistry* memory, CommandWatch* watch,
-                     PsIdentity identity, PsEvents events)
+                     WorkerContacts* contacts, PsIdentity identity, PsEvents events)
     : shard_(shard),
       memory_(memory),
       watch_(watch),
+      contacts_(contacts),
       finisher_(shard, watch),
       references_(memory),
       identity_(std::move(identity)),
@@ -78,6 +79,7 @@ void PsService::Serve(const rpc::ServingQueue& queue) {
   ServeOne(queue, &PsService::RenewLease);
   ServeOne(queue, &PsService::WatchCommand);
   ServeOne(queue, &PsService::DequeueToken);
+  ServeOne(queue, &PsService::Ping);
   ServeOne(queue, &PsService::AttachMemory);
 }
 
@@ -331,6 +333,14 @@ void PsService::DequeueToken(const DequeueTokenRequest& request,
                        [respond = std::move(respond)](const absl::StatusOr<Token>& token) mutable {
                          respond(Translated<DequeueTokenReply>(token));
                        });
+}
+
+void PsService::Ping(const PingRequest& request, Callback<PingReply> respond) {
+  const WorkerIdentity worker = FromProto(request.worker());
+  if (shard_->Admit(worker).ok()) {
+    contacts_->OnPing(worker, absl::Milliseconds(request.lease_ms()));
+  }
+  respond(PingReply());
 }
 
 void PsService::AttachMemory(const AttachMemoryRequest& request,

@@ -21,6 +21,7 @@
 #include "ps/service/command_watch.h"
 #include "ps/service/job_finisher.h"
 #include "ps/service/serial_thread.h"
+#include "ps/service/worker_contacts.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
@@ -47,9 +48,9 @@ struct PsEvents {
 
 class PsService final : public rpc::Service {
  public:
-  // `shard`, `memory`, which may be null, and `watch` outlive the service.
-  PsService(Shard* shard, SharedMemoryRegistry* memory, CommandWatch* watch, PsIdentity identity,
-            PsEvents events);
+  // `shard`, `memory`, which may be null, `watch` and `contacts` outlive the service.
+  PsService(Shard* shard, SharedMemoryRegistry* memory, CommandWatch* watch,
+            WorkerContacts* contacts, PsIdentity identity, PsEvents events);
 
   rpc::RawMethods* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override;
@@ -81,6 +82,7 @@ class PsService final : public rpc::Service {
   void RenewLease(const RenewLeaseRequest& request, Callback<RenewLeaseReply> respond);
   void WatchCommand(const WatchCommandRequest& request, Callback<WatchCommandReply> respond);
   void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> respond);
+  void Ping(const PingRequest& request, Callback<PingReply> respond);
   void AttachMemory(const AttachMemoryRequest& request, Callback<AttachMemoryReply> respond);
 
   // OK when the chief means this process and is of its cluster.
@@ -91,6 +93,7 @@ class PsService final : public rpc::Service {
   Shard* const shard_;
   SharedMemoryRegistry* const memory_;
   CommandWatch* const watch_;
+  WorkerContacts* const contacts_;
   JobFinisher finisher_;
   const SharedMemoryReferences references_;
   const PsIdentity identity_;

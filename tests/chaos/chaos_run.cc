@@ -146,6 +146,7 @@ bool ChaosRun::RunRound() {
     injected.outcome.is_alone = round.size() == 1;
     injected.outcome.detected_after = injected.detection.after();
     injected.outcome.detected_by = injected.detection.by();
+    injected.outcome.detected_by_both_after = injected.detection.after_by_both();
     injected.outcome.pause = pause;
     injected.outcome.allowed = allowed;
     report_->Add(injected.outcome);

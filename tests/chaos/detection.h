@@ -16,8 +16,8 @@ namespace lockstep::test {
 class Detection {
  public:
   // What is logged from now on counts. `tasks`, those of the job, outlive it. Of a fault between
-  // two tasks one of them has to name the other, otherwise any has to name the one that is hit, or
-  // that its disk is full.
+  // two tasks each has to name the other, otherwise any has to name the one that is hit, or that
+  // its disk is full.
   Detection(const std::vector<std::unique_ptr<ChaosTask>>& tasks, const Fault& fault,
             const FaultTasks& hit);
 
@@ -27,17 +27,24 @@ class Detection {
   absl::Duration after() const { return after_; }
   // Whose log has it.
   const std::string& by() const { return by_; }
+  // Of a fault between two tasks: until both have named the other; infinite: they have not.
+  absl::Duration after_by_both() const { return after_by_both_; }
 
  private:
   struct Source {
     const ChaosTask* task;
     std::string sign;
     size_t read_to;  // what was looked at or is older
+    bool is_found = false;
   };
+  // Whether the log has the sign now.
+  static bool LookAt(Source* source);
 
   const absl::Duration begin_;
+  const bool is_of_pair_;
   std::vector<Source> sources_;
   absl::Duration after_ = absl::InfiniteDuration();
+  absl::Duration after_by_both_ = absl::InfiniteDuration();
   std::string by_;
 };
 

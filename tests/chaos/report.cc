@@ -21,6 +21,8 @@ struct ChaosReport::Row {
   int injected = 0, alone = 0, detected = 0, met = 0;
   std::string detected_by;  // of the slowest detection
   absl::Duration slowest_detection;
+  int by_both = 0;  // faults between two tasks that each has named the other in
+  absl::Duration slowest_by_both;
   absl::Duration longest;  // of the faults that were alone
   absl::Duration allowed;  // with that one
 };
@@ -40,6 +42,10 @@ std::vector<ChaosReport::Row> ChaosReport::Rows() const {
           row.detected_by = outcome.detected_by;
         }
       }
+      if (outcome.detected_by_both_after != absl::InfiniteDuration()) {
+        ++row.by_both;
+        row.slowest_by_both = std::max(row.slowest_by_both, outcome.detected_by_both_after);
+      }
       if (!outcome.is_alone) continue;
       ++row.alone;
       if (outcome.pause >= row.longest) {
@@ -54,13 +60,15 @@ std::vector<ChaosReport::Row> ChaosReport::Rows() const {
 
 std::string ChaosReport::Table() const {
   std::vector<std::vector<std::string>> lines = {{"row", "fault", "of", "injected", "detected",
-                                                  "by", "after s", "longest pause s", "allowed s",
-                                                  "met"}};
+                                                  "by", "after s", "by both", "after s",
+                                                  "longest pause s", "allowed s", "met"}};
   for (const Row& row : Rows()) {
     lines.push_back({std::string(DocumentedAs(row.fault)), std::string(NameOf(row.fault.kind)),
                      TargetsOf(row.fault), absl::StrCat(row.injected), absl::StrCat(row.detected),
                      row.detected > 0 ? row.detected_by : "-",
                      row.detected > 0 ? Seconds(row.slowest_detection) : "-",
+                     row.fault.peer.has_value() ? absl::StrCat(row.by_both) : "-",
+                     row.by_both > 0 ? Seconds(row.slowest_by_both) : "-",
                      row.alone > 0 ? Seconds(row.longest) : "-",
                      row.alone > 0 ? Seconds(row.allowed) : "-",
                      absl::StrCat(row.met, " of ", row.injected)});
@@ -80,6 +88,10 @@ std::string ChaosReport::Json(uint64_t seed, int64_t steps) const {
     if (row.detected > 0) {
       json["detected_by"] = row.detected_by;
       json["detected_after_seconds"] = absl::ToDoubleSeconds(row.slowest_detection);
+    }
+    if (row.fault.peer.has_value()) json["detected_by_both"] = row.by_both;
+    if (row.by_both > 0) {
+      json["detected_by_both_after_seconds"] = absl::ToDoubleSeconds(row.slowest_by_both);
     }
     if (row.alone > 0) {
       json["longest_pause_seconds"] = absl::ToDoubleSeconds(row.longest);

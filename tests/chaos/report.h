@@ -17,8 +17,10 @@ struct FaultOutcome {
   // Until the log of another task names the target, or the full disk; infinite: none has.
   absl::Duration detected_after = absl::InfiniteDuration();
   std::string detected_by;  // that task
-  absl::Duration pause;     // the longest time without a step in its round
-  absl::Duration allowed;   // of all faults of the round
+  // Of a fault between two tasks: until each has named the other; infinite: they have not.
+  absl::Duration detected_by_both_after = absl::InfiniteDuration();
+  absl::Duration pause;    // the longest time without a step in its round
+  absl::Duration allowed;  // of all faults of the round
 };
 
 class ChaosReport {

@@ -87,7 +87,13 @@ TEST_CASE("a ps that has become mute is named within 20 s, and the job goes on w
   Job job(/*ps_is_behind=*/true, "");
   job.proxy.StopReplies(true);
   CHECK(job.chief->WaitForOutput("ps 0 (" + job.cluster.spec().ps[0] + ")", absl::Seconds(20)));
+  for (const auto& worker : job.workers) {
+    CHECK(worker->WaitForOutput("no contact with ps 0 for", absl::Seconds(20)));
+  }
   job.proxy.StopReplies(false);
+  for (const auto& worker : job.workers) {
+    CHECK(worker->WaitForOutput("ps 0 is back after", absl::Seconds(20)));
+  }
   INFO(job.Logs());
   CHECK(job.GoesOn());
   CHECK(job.AllRun());
@@ -130,6 +136,7 @@ TEST_CASE("a link of 1 Mbit/s carries each step to its end") {
   INFO(job.Logs());
   CHECK(job.WaitForStep(step + 5));
   job.proxy.SetBytesPerSecond(0);
+  CHECK_THAT(job.Logs(), !Catch::Contains("no contact with ps"));
   CHECK(job.proxy.num_bytes() > before);
   CHECK(job.GoesOn());
   CHECK(job.AllRun());

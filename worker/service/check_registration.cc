@@ -64,6 +64,8 @@ absl::Status Check(const RegisterTaskReply& reply, uint32_t worker, size_t num_p
       CheckRange("replicas_to_aggregate", reply.replicas_to_aggregate(), 1, limits::kMaxReplicas));
   LOCKSTEP_RETURN_IF_ERROR(
       CheckRange("max_steps", reply.max_steps(), 1, std::numeric_limits<int64_t>::max()));
+  LOCKSTEP_RETURN_IF_ERROR(
+      CheckRange("lease_ms", reply.lease_ms(), 1, std::numeric_limits<int32_t>::max()));
   LOCKSTEP_RETURN_IF_ERROR(CheckRange("start_step", reply.start_step(), 0, reply.max_steps()));
   LOCKSTEP_RETURN_IF_ERROR(CheckRange("placement.shards", reply.placement().shards(),
                                       static_cast<int64_t>(num_ps), static_cast<int64_t>(num_ps)));

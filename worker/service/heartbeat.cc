@@ -1,5 +1,6 @@
 #include "worker/service/heartbeat.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace {
 
 // Shorter than a lease by far: a chief that is back hears of this worker before that ends.
 constexpr absl::Duration kLongestPause = absl::Milliseconds(300);
+constexpr absl::Duration kShortestPeriod = absl::Milliseconds(100);
 // Of a process. 0 would say that the job is done.
 constexpr int kLargestExitCode = 255;
 // One parked call and one with news.
@@ -30,13 +32,18 @@ Heartbeat::Heartbeat(const HeartbeatOptions& options, ChiefClient* chief,
       callbacks_(std::move(callbacks)),
       last_reply_(options.last_reply),
       retry_(CallKind::kPlain, {.longest_pause = kLongestPause, .patience = options.patience}),
+      watch_({.peer = "the chief",
+              .told_after = options.lease,
+              .period = Period(),
+              .reason = "it does not answer"},
+             options.clock->Monotonic()),
       thread_([this] { Beat(); }) {}
 
 Heartbeat::~Heartbeat() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
-    stopped_.Signal();
+    changed_.Signal();
   }
   thread_.join();
 }
@@ -46,7 +53,7 @@ void Heartbeat::Leave(absl::Duration limit) {
     absl::MutexLock lock(&mutex_);
     const bool is_over = stopping_ || end_.has_value();
     stopping_ = true;
-    stopped_.Signal();
+    changed_.Signal();
     if (is_over) return;
     ++in_flight_;
   }
@@ -79,6 +86,7 @@ void Heartbeat::Depart() {
 void Heartbeat::SendNow() {
   absl::MutexLock lock(&mutex_);
   kicked_ = true;
+  changed_.Signal();
 }
 
 bool Heartbeat::MaySend() const {
@@ -86,25 +94,37 @@ bool Heartbeat::MaySend() const {
          (kicked_ && in_flight_ < kMostInFlight);
 }
 
+// The lease is of a registration that has not been checked yet.
+absl::Duration Heartbeat::Period() const { return std::max(options_.lease / 4, kShortestPeriod); }
+
 void Heartbeat::Beat() {
   std::optional<absl::Status> end;
   bool is_told_end = false;
+  bool is_over = false;
   while (true) {
+    bool sends = false;
+    std::optional<std::string> line;
     {
       absl::MutexLock lock(&mutex_);
-      if (pause_ > absl::ZeroDuration()) {
-        stopped_.AwaitFor(&mutex_, absl::Condition(&stopping_), pause_);
+      const absl::Duration pause = std::exchange(pause_, absl::ZeroDuration());
+      if (pause > absl::ZeroDuration()) {
+        changed_.AwaitFor(&mutex_, absl::Condition(&stopping_), pause);
       }
-      mutex_.Await(absl::Condition(this, &Heartbeat::MaySend));
-      if (stopping_ || end_.has_value()) {
+      sends = changed_.AwaitFor(&mutex_, absl::Condition(this, &Heartbeat::MaySend), Period());
+      line = watch_.Look(options_.clock->Monotonic());
+      is_over = stopping_ || end_.has_value();
+      if (is_over) {
         end = end_;
         is_told_end = is_told_end_;
         if (is_told_end) ++in_flight_;
-        break;
+      } else if (sends) {
+        kicked_ = false;
+        ++in_flight_;
       }
-      kicked_ = false;
-      ++in_flight_;
     }
+    if (is_over) break;
+    if (line.has_value()) log::Warning(*line);
+    if (!sends) continue;
     chief_->Call(kHeartbeat, MakeRequest(),
                  [this](absl::StatusOr<HeartbeatReply> reply) { OnReply(std::move(reply)); });
   }
@@ -144,7 +164,12 @@ void Heartbeat::OnReply(absl::StatusOr<HeartbeatReply> reply) {
   {
     absl::MutexLock lock(&mutex_);
     --in_flight_;
-    line = reply.ok() ? OnSuccess(*reply, now) : OnFailure(reply.status(), now);
+    if (reply.ok()) {
+      line = OnSuccess(*reply, now);
+    } else {
+      OnFailure(reply.status(), now);
+    }
+    changed_.Signal();
   }
   if (line.has_value()) log::Warning(*line);
 }
@@ -160,19 +185,19 @@ std::optional<std::string> Heartbeat::OnSuccess(const HeartbeatReply& reply, abs
   } else if (reply.finish()) {
     end_ = absl::OkStatus();
   }
-  return outage_.OnContact(now);
+  return watch_.OnHeard(now);
 }
 
-std::optional<std::string> Heartbeat::OnFailure(const absl::Status& failure, absl::Duration now) {
+void Heartbeat::OnFailure(const absl::Status& failure, absl::Duration now) {
   // The chief may have told the end before it went.
-  if (end_.has_value()) return std::nullopt;
+  if (end_.has_value()) return;
   const std::optional<absl::Duration> pause = retry_.OnFailure(failure, now);
   if (!pause.has_value()) {
     end_ = retry_.GivenUp(failure);
-    return std::nullopt;
+    return;
   }
   pause_ = *pause;
-  return outage_.OnFailure(failure.message(), retry_.FailingFor(now), now);
+  watch_.OnFailure(std::string(failure.message()));
 }
 
 }  // namespace lockstep::worker

@@ -19,7 +19,7 @@
 #include "common/base/monotonic_wait.h"
 #include "common/base/retry_policy.h"
 #include "common/client/chief_client.h"
-#include "worker/service/chief_outage.h"
+#include "common/contact/silence_watch.h"
 #include "worker/service/last_reply.h"
 #include "worker/step/progress.h"
 
@@ -31,6 +31,7 @@ struct HeartbeatOptions {
   uint64_t incarnation = 0;
   ReplyId last_reply;                            // to the registration
   absl::Duration patience = absl::Seconds(120);  // with a chief that cannot be reached
+  absl::Duration lease = absl::Seconds(5);       // a longer silence of the chief is logged
   const Clock* clock = Clock::Real();
 };
 
@@ -64,6 +65,8 @@ class Heartbeat {
 
  private:
   void Beat();
+  // How often the silence of the chief is looked at.
+  absl::Duration Period() const;
   // A call that counts as in flight already. Blocks until it is answered, `limit` at most.
   void SendLast(const HeartbeatRequest& request, absl::Duration limit);
   bool MaySend() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -73,7 +76,7 @@ class Heartbeat {
   // What to log, if anything.
   std::optional<std::string> OnSuccess(const HeartbeatReply& reply, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<std::string> OnFailure(const absl::Status& failure, absl::Duration now)
+  void OnFailure(const absl::Status& failure, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const HeartbeatOptions options_;
@@ -88,10 +91,10 @@ class Heartbeat {
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   bool kicked_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  MonotonicCondVar stopped_;
+  MonotonicCondVar changed_;
   absl::Duration pause_ ABSL_GUARDED_BY(mutex_);  // before the next call
   RetryPolicy retry_ ABSL_GUARDED_BY(mutex_);
-  ChiefOutage outage_ ABSL_GUARDED_BY(mutex_);
+  SilenceWatch watch_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   bool is_told_end_ ABSL_GUARDED_BY(mutex_) = false;  // by the chief
   std::thread thread_;                                // last: uses all above

@@ -7,7 +7,6 @@
 #include "common/base/exit_code.h"
 #include "common/base/lost_variables.h"
 #include "common/base/status_macros.h"
-#include "common/client/failover_transport.h"
 #include "common/job/example_spec.h"
 #include "common/log/log.h"
 #include "worker/device/pinned_tensor.h"
@@ -83,7 +82,7 @@ WorkerJob::~WorkerJob() {
     absl::MutexLock lock(&mutex_);
     evaluator = std::move(evaluator_);
   }
-  for (const auto& shard : shards_) shard->Cancel();
+  if (links_ != nullptr) links_->Cancel();
   evaluator.reset();
   heartbeat_.reset();
 }
@@ -95,6 +94,7 @@ void WorkerJob::StartHeartbeat() {
   options.incarnation = identity_.incarnation();
   options.last_reply = options_.registration.id();
   options.patience = options_.patience;
+  options.lease = absl::Milliseconds(options_.registration.lease_ms());
   heartbeat_ = std::make_unique<Heartbeat>(
       options, chief_, progress_,
       Heartbeat::Callbacks{.results =
@@ -120,12 +120,7 @@ void WorkerJob::OnReply(const HeartbeatReply& reply) {
   }
   TellGroup();
   if (reply.has_cluster() && options_.on_cluster != nullptr) options_.on_cluster(reply.cluster());
-  if (!is_connected_.load()) return;
-  for (size_t shard = 0; shard < movable_.size(); ++shard) {
-    if (static_cast<int>(shard) >= reply.shards_size()) break;
-    const ShardPlace& place = reply.shards(static_cast<int>(shard));
-    movable_[shard]->SetPlaces(place.address(), place.other_address());
-  }
+  if (is_connected_.load()) links_->SetPlaces(reply.shards());
 }
 
 void WorkerJob::TellGroup() {
@@ -181,36 +176,13 @@ absl::Status WorkerJob::OpenData() {
   return absl::OkStatus();
 }
 
-std::unique_ptr<TensorTransport> WorkerJob::Connect(const std::string& name,
-                                                    const std::string& address) const {
-  return memory_->Connect({.address = address,
-                           .name = name,
-                           .queue = options_.queue,
-                           .credentials = options_.credentials,
-                           .checksums = options_.registration.job().transport().checksums()});
-}
-
 void WorkerJob::ConnectShards() {
-  const auto& places = options_.registration.shards();
-  for (size_t shard = 0; shard < options_.ps_addresses.size(); ++shard) {
-    const std::string name = absl::StrCat("ps ", shard);
-    const std::string home = options_.ps_addresses[shard];
-    if (places.empty()) {
-      shards_.push_back(Connect(name, home));
-    } else {
-      const ShardPlace& place = places[static_cast<int>(shard)];
-      auto transport = std::make_unique<FailoverTransport>(
-          [this, name, home, shard](const std::string& address) {
-            const bool is_home =
-                address == (options_.home_of != nullptr ? options_.home_of(shard) : home);
-            return Connect(is_home ? name : absl::StrCat("the copy of ", name), address);
-          },
-          place.address(), place.other_address());
-      movable_.push_back(transport.get());
-      shards_.push_back(std::move(transport));
-    }
-    shard_pointers_.push_back(shards_.back().get());
-  }
+  links_ = std::make_unique<ShardLinks>(ShardLinksOptions{.identity = identity_,
+                                                          .ps_addresses = options_.ps_addresses,
+                                                          .home_of = options_.home_of,
+                                                          .queue = options_.queue,
+                                                          .credentials = options_.credentials},
+                                        options_.registration, memory_.get(), &timer_);
   is_connected_.store(true);
 }
 
@@ -219,7 +191,7 @@ absl::Status WorkerJob::MakeTrainers() {
   const TrainerResources resources{.graph = &graph_,
                                    .layout = &layout_,
                                    .loss_layout = &loss_layout_,
-                                   .shards = {.shards = shard_pointers_,
+                                   .shards = {.shards = links_->transports(),
                                               .timer = &timer_,
                                               .make_tensor = PinnedTensors(devices_.first().get())},
                                    .ops = &backend_.ops(PrecisionOf(job)),
@@ -267,8 +239,8 @@ void WorkerJob::StartEvaluator() {
   options.ops = &backend_.ops(PrecisionOf(options_.registration.job()));
   options.patience = options_.patience;
   auto evaluator =
-      std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, shard_pointers_, &timer_,
-                                  test_set_.get(), [this] { heartbeat_->SendNow(); });
+      std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, links_->transports(),
+                                  &timer_, test_set_.get(), [this] { heartbeat_->SendNow(); });
   absl::MutexLock lock(&mutex_);
   evaluator_ = std::move(evaluator);
 }
@@ -321,7 +293,7 @@ absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
     }
   }
   for (const auto& trainer : trainers_) trainer->Cancel();
-  for (const auto& shard : shards_) shard->Cancel();
+  links_->Cancel();
   if (stop->HasBeenNotified()) heartbeat_->Leave(kGoodbye);
   for (std::thread& thread : training) thread.join();
   return end;

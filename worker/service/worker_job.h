@@ -17,7 +17,6 @@
 #include "common/client/chief_client.h"
 #include "common/model/graph.h"
 #include "common/rpc/alarm_timer.h"
-#include "common/transport/tensor_transport.h"
 #include "proto/chief.pb.h"
 #include "proto/status.pb.h"
 #include "worker/backend/backend.h"
@@ -26,6 +25,7 @@
 #include "worker/device/device.h"
 #include "worker/evaluate/evaluator.h"
 #include "worker/service/heartbeat.h"
+#include "worker/service/shard_links.h"
 #include "worker/service/shared_memory.h"
 #include "worker/service/trainer.h"
 #include "worker/service/training_data.h"
@@ -33,10 +33,6 @@
 #include "worker/step/progress.h"
 #include "worker/step/timeline.h"
 #include "worker/strategy/parameter_server/shard_group.h"
-
-namespace lockstep {
-class FailoverTransport;
-}  // namespace lockstep
 
 namespace lockstep::worker {
 
@@ -84,8 +80,6 @@ class WorkerJob {
   void OnReply(const HeartbeatReply& reply);
   // The group of a replicated job to those who train, as soon as both are there.
   void TellGroup();
-  std::unique_ptr<TensorTransport> Connect(const std::string& name,
-                                           const std::string& address) const;
   absl::Status OpenData();
   void ConnectShards();
   absl::Status MakeTrainers();
@@ -113,10 +107,8 @@ class WorkerJob {
   WorkerDevices devices_;
   std::unique_ptr<SharedMemory> memory_;
   rpc::AlarmTimer timer_;
-  std::vector<std::unique_ptr<TensorTransport>> shards_;
-  std::vector<TensorTransport*> shard_pointers_;
-  std::vector<FailoverTransport*> movable_;  // shards_ of a job with sync.ps_replicas; or none
-  std::atomic<bool> is_connected_ = false;   // movable_ is there
+  std::unique_ptr<ShardLinks> links_;
+  std::atomic<bool> is_connected_ = false;  // links_ is there
   TrainingData data_;
   std::unique_ptr<TestSet> test_set_;  // null: the job has no test files with labels
   std::shared_ptr<Device> evaluation_device_;

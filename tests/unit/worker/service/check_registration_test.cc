@@ -21,6 +21,7 @@ RegisterTaskReply Reply() {
   reply.set_replicas_to_aggregate(2);
   reply.set_max_steps(100);
   reply.set_start_step(7);
+  reply.set_lease_ms(5000);
   reply.mutable_placement()->set_shards(3);
   reply.mutable_job()->set_towers(2);
   reply.mutable_job()->set_batch_per_tower(32);

@@ -1,0 +1,88 @@
+#include "common/contact/peer_contact.h"
+
+#include <optional>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+bool WasReached(const absl::Status& answer) {
+  return !absl::IsUnavailable(answer) && !absl::IsDeadlineExceeded(answer);
+}
+
+}  // namespace
+
+PeerContact::PeerContact(PeerContactOptions options, std::string peer,
+                         std::unique_ptr<PeerPing> ping)
+    : options_(std::move(options)),
+      gate_(std::make_shared<Gate>()),
+      watch_(WatchOf(std::move(peer))) {
+  pings_.push_back(std::move(ping));
+  Tick();
+}
+
+SilenceWatch PeerContact::WatchOf(std::string peer) const {
+  return SilenceWatch({.peer = std::move(peer),
+                       .told_after = options_.lease,
+                       .period = Period(),
+                       .reason = "it does not answer"},
+                      options_.clock->Monotonic());
+}
+
+PeerContact::~PeerContact() {
+  gate_->Close();
+  std::vector<std::unique_ptr<PeerPing>> pings;
+  {
+    absl::MutexLock lock(&mutex_);
+    pings.swap(pings_);
+  }
+}
+
+void PeerContact::MoveTo(std::string peer, std::unique_ptr<PeerPing> ping) {
+  absl::MutexLock lock(&mutex_);
+  pings_.push_back(std::move(ping));
+  ++generation_;
+  watch_ = WatchOf(std::move(peer));
+  is_asked_ = false;
+}
+
+void PeerContact::Tick() {
+  const Gate::Pass inside = gate_->Enter();
+  if (!inside) return;
+  PeerPing* ping = nullptr;
+  uint64_t generation = 0;
+  std::optional<std::string> line;
+  {
+    absl::MutexLock lock(&mutex_);
+    line = watch_.Look(options_.clock->Monotonic());
+    if (!std::exchange(is_asked_, true)) {
+      ping = pings_.back().get();
+      generation = generation_;
+    }
+  }
+  if (line.has_value()) options_.log(*line);
+  if (ping != nullptr) {
+    ping->Start(options_.lease / 2,
+                [this, generation](const absl::Status& answer) { OnAnswer(generation, answer); });
+  }
+  options_.timer->After(Period(), [this, gate = gate_] {
+    if (const Gate::Pass waits = gate->Enter()) Tick();
+  });
+}
+
+void PeerContact::OnAnswer(uint64_t generation, const absl::Status& answer) {
+  std::optional<std::string> line;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (generation != generation_) return;
+    is_asked_ = false;
+    if (WasReached(answer)) {
+      line = watch_.OnHeard(options_.clock->Monotonic());
+    } else {
+      watch_.OnFailure(std::string(answer.message()));
+    }
+  }
+  if (line.has_value()) options_.log(*line);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,69 @@
+// Asks a peer from time to time whether it can be reached, beside the calls of the job: these may
+// be parked for long, so that a missing answer says nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/callback.h"
+#include "common/base/clock.h"
+#include "common/base/gate.h"
+#include "common/base/timer.h"
+#include "common/contact/silence_watch.h"
+
+namespace lockstep {
+
+// How one peer is asked. Destruction ends a call under way and waits for its callback.
+class PeerPing {
+ public:
+  virtual ~PeerPing() = default;
+  // Does not block. `done` once, within `deadline`, also before the call returns. UNAVAILABLE and
+  // DEADLINE_EXCEEDED: the peer was not reached. Anything else comes from the peer.
+  virtual void Start(absl::Duration deadline, StatusCallback done) = 0;
+};
+
+struct PeerContactOptions {
+  // The silence that is logged, once it has lasted for so long. The peer is asked four times in it.
+  absl::Duration lease;
+  Timer* timer = nullptr;              // outlives the contact
+  const Clock* clock = Clock::Real();  // as the timer
+  // Gets the lines to log, on the threads of `timer` and of the ping.
+  std::function<void(absl::string_view)> log;
+};
+
+// Thread-safe.
+class PeerContact {
+ public:
+  // Asks from now on. `peer` as lines name it: "ps 1".
+  PeerContact(PeerContactOptions options, std::string peer, std::unique_ptr<PeerPing> ping);
+  // Waits for callbacks under way. Not in one.
+  ~PeerContact();
+
+  // From now on asks another peer, of which nothing is known. May be called in a callback.
+  void MoveTo(std::string peer, std::unique_ptr<PeerPing> ping);
+
+ private:
+  void Tick();
+  void OnAnswer(uint64_t generation, const absl::Status& answer);
+  absl::Duration Period() const { return options_.lease / 4; }
+  SilenceWatch WatchOf(std::string peer) const;
+
+  const PeerContactOptions options_;
+  const std::shared_ptr<Gate> gate_;  // held by ticks; outlives the contact for the timer
+  absl::Mutex mutex_;
+  // The last one is asked. Those before stay, because a call of theirs may be under way.
+  std::vector<std::unique_ptr<PeerPing>> pings_ ABSL_GUARDED_BY(mutex_);
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;  // counts the moves
+  SilenceWatch watch_ ABSL_GUARDED_BY(mutex_);
+  bool is_asked_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,146 @@
+#include "common/contact/peer_contact.h"
+
+#include <catch2/catch.hpp>
+#include <optional>
+#include <vector>
+
+#include "tests/support/manual_time.h"
+
+namespace lockstep {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+constexpr absl::Duration kLease = absl::Seconds(2);
+constexpr absl::Duration kTick = absl::Milliseconds(500);
+
+// Answers when the test says so. Of a ping that is destroyed calls end with CANCELLED, as those of
+// a channel do.
+class FakePing final : public PeerPing {
+ public:
+  struct Peer {
+    std::optional<absl::Status> answers_at_once;
+    StatusCallback asked;
+    int calls = 0;
+  };
+  explicit FakePing(Peer* peer) : peer_(peer) {}
+  ~FakePing() override {
+    if (peer_->asked) peer_->asked(absl::CancelledError("the client ends"));
+  }
+
+  void Start(absl::Duration deadline, StatusCallback done) override {
+    CHECK(deadline == kLease / 2);
+    REQUIRE_FALSE(peer_->asked);
+    ++peer_->calls;
+    if (peer_->answers_at_once.has_value()) return done(*peer_->answers_at_once);
+    peer_->asked = std::move(done);
+  }
+
+ private:
+  Peer* const peer_;
+};
+
+struct Fixture {
+  explicit Fixture(std::optional<absl::Status> answer)
+      : peer{.answers_at_once = std::move(answer)} {
+    contact.emplace(
+        PeerContactOptions{.lease = kLease,
+                           .timer = &time,
+                           .clock = &time,
+                           .log = [this](absl::string_view line) { lines.emplace_back(line); }},
+        "ps 1", std::make_unique<FakePing>(&peer));
+  }
+  void Ticks(int count) {
+    for (int i = 0; i < count; ++i) time.Advance(kTick);
+  }
+
+  test::ManualTime time;
+  Lines lines;
+  FakePing::Peer peer;
+  std::optional<PeerContact> contact;
+};
+
+TEST_CASE("a peer is asked four times in a lease, and nothing is said while it answers") {
+  Fixture f(absl::OkStatus());
+  f.Ticks(40);
+  CHECK(f.peer.calls == 41);
+  CHECK(f.lines.empty());
+}
+
+TEST_CASE("whatever the peer itself answers is contact") {
+  const absl::Status answer =
+      GENERATE(absl::AbortedError("another epoch"), absl::PermissionDeniedError("not you"),
+               absl::ResourceExhaustedError("too many calls"));
+  Fixture f(answer);
+  f.Ticks(40);
+  CHECK(f.lines.empty());
+}
+
+TEST_CASE("a peer that refuses connections is named after a lease, with the reason") {
+  Fixture f(absl::OkStatus());
+  f.Ticks(4);
+  f.peer.answers_at_once = absl::UnavailableError("connection refused");
+  f.Ticks(3);
+  CHECK(f.lines.empty());
+  f.Ticks(1);
+  CHECK(f.lines == Lines{"no contact with ps 1 for 2 s: connection refused"});
+  f.peer.answers_at_once = absl::OkStatus();
+  f.Ticks(3);
+  CHECK(f.lines ==
+        Lines{"no contact with ps 1 for 2 s: connection refused", "ps 1 is back after 2 s"});
+}
+
+TEST_CASE("a peer that never answers is named, and asked once at a time") {
+  Fixture f(std::nullopt);
+  f.Ticks(4);
+  CHECK(f.peer.calls == 1);
+  CHECK(f.lines == Lines{"no contact with ps 1 for 2 s: it does not answer"});
+  std::exchange(f.peer.asked, nullptr)(absl::DeadlineExceededError("no answer within 1 s"));
+  f.Ticks(1);
+  CHECK(f.peer.calls == 2);
+  f.Ticks(9);
+  REQUIRE(f.lines.size() == 2);
+  CHECK(f.lines[1] == "no contact with ps 1 for 7 s: no answer within 1 s");
+}
+
+TEST_CASE("a process that was stopped does not take its own absence for the peer's") {
+  Fixture f(absl::OkStatus());
+  f.Ticks(2);
+  f.peer.answers_at_once.reset();
+  f.time.Advance(absl::Seconds(30));
+  CHECK(f.lines.empty());
+  f.Ticks(2);
+  CHECK(f.lines.empty());
+  f.Ticks(1);
+  CHECK(f.lines.size() == 1);
+}
+
+TEST_CASE("after a move another peer counts, whatever the one before answers") {
+  Fixture f(std::nullopt);
+  f.Ticks(4);
+  REQUIRE(f.lines.size() == 1);
+  FakePing::Peer other{.answers_at_once = absl::OkStatus()};
+  f.contact->MoveTo("ps 2", std::make_unique<FakePing>(&other));
+  f.Ticks(1);
+  CHECK(other.calls == 1);
+  std::exchange(f.peer.asked, nullptr)(absl::UnavailableError("connection refused"));
+  f.Ticks(20);
+  CHECK(f.lines.size() == 1);
+  other.answers_at_once = absl::UnavailableError("reset");
+  f.Ticks(4);
+  REQUIRE(f.lines.size() == 2);
+  CHECK(f.lines[1] == "no contact with ps 2 for 2 s: reset");
+  f.contact.reset();
+}
+
+TEST_CASE("a contact ends while a call is under way, and later ticks do nothing") {
+  Fixture f(std::nullopt);
+  f.contact.reset();
+  CHECK(f.peer.calls == 1);
+  f.Ticks(10);
+  CHECK(f.peer.calls == 1);
+  CHECK(f.lines.empty());
+}
+
+}  // namespace
+}  // namespace lockstep
