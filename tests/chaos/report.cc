@@ -21,7 +21,7 @@ struct ChaosReport::Row {
   int injected = 0, alone = 0, detected = 0, met = 0;
   std::string detected_by;  // of the slowest detection
   absl::Duration slowest_detection;
-  int by_both = 0;  // faults between two tasks that each has named the other in
+  int to_be_named_by_both = 0, by_both = 0;
   absl::Duration slowest_by_both;
   absl::Duration longest;  // of the faults that were alone
   absl::Duration allowed;  // with that one
@@ -42,7 +42,9 @@ std::vector<ChaosReport::Row> ChaosReport::Rows() const {
           row.detected_by = outcome.detected_by;
         }
       }
-      if (outcome.detected_by_both_after != absl::InfiniteDuration()) {
+      row.to_be_named_by_both += outcome.is_to_be_named_by_both;
+      if (outcome.is_to_be_named_by_both &&
+          outcome.detected_by_both_after != absl::InfiniteDuration()) {
         ++row.by_both;
         row.slowest_by_both = std::max(row.slowest_by_both, outcome.detected_by_both_after);
       }
@@ -63,15 +65,16 @@ std::string ChaosReport::Table() const {
                                                   "by", "after s", "by both", "after s",
                                                   "longest pause s", "allowed s", "met"}};
   for (const Row& row : Rows()) {
-    lines.push_back({std::string(DocumentedAs(row.fault)), std::string(NameOf(row.fault.kind)),
-                     TargetsOf(row.fault), absl::StrCat(row.injected), absl::StrCat(row.detected),
-                     row.detected > 0 ? row.detected_by : "-",
-                     row.detected > 0 ? Seconds(row.slowest_detection) : "-",
-                     row.fault.peer.has_value() ? absl::StrCat(row.by_both) : "-",
-                     row.by_both > 0 ? Seconds(row.slowest_by_both) : "-",
-                     row.alone > 0 ? Seconds(row.longest) : "-",
-                     row.alone > 0 ? Seconds(row.allowed) : "-",
-                     absl::StrCat(row.met, " of ", row.injected)});
+    lines.push_back(
+        {std::string(DocumentedAs(row.fault)), std::string(NameOf(row.fault.kind)),
+         TargetsOf(row.fault), absl::StrCat(row.injected), absl::StrCat(row.detected),
+         row.detected > 0 ? row.detected_by : "-",
+         row.detected > 0 ? Seconds(row.slowest_detection) : "-",
+         row.to_be_named_by_both > 0 ? absl::StrCat(row.by_both, " of ", row.to_be_named_by_both)
+                                     : "-",
+         row.by_both > 0 ? Seconds(row.slowest_by_both) : "-",
+         row.alone > 0 ? Seconds(row.longest) : "-", row.alone > 0 ? Seconds(row.allowed) : "-",
+         absl::StrCat(row.met, " of ", row.injected)});
   }
   return deploy::TextTable(lines);
 }
@@ -89,9 +92,12 @@ std::string ChaosReport::Json(uint64_t seed, int64_t steps) const {
       json["detected_by"] = row.detected_by;
       json["detected_after_seconds"] = absl::ToDoubleSeconds(row.slowest_detection);
     }
-    if (row.fault.peer.has_value()) json["detected_by_both"] = row.by_both;
+    if (row.fault.peer.has_value()) {
+      json["to_be_named_by_both"] = row.to_be_named_by_both;
+      json["named_by_both"] = row.by_both;
+    }
     if (row.by_both > 0) {
-      json["detected_by_both_after_seconds"] = absl::ToDoubleSeconds(row.slowest_by_both);
+      json["named_by_both_after_seconds"] = absl::ToDoubleSeconds(row.slowest_by_both);
     }
     if (row.alone > 0) {
       json["longest_pause_seconds"] = absl::ToDoubleSeconds(row.longest);

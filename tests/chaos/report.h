@@ -17,7 +17,9 @@ struct FaultOutcome {
   // Until the log of another task names the target, or the full disk; infinite: none has.
   absl::Duration detected_after = absl::InfiniteDuration();
   std::string detected_by;  // that task
-  // Of a fault between two tasks: until each has named the other; infinite: they have not.
+  // It is between two tasks, and lasts for a lease and 1 s: each has to name the other.
+  bool is_to_be_named_by_both = false;
+  // Until they have; infinite: they have not.
   absl::Duration detected_by_both_after = absl::InfiniteDuration();
   absl::Duration pause;    // the longest time without a step in its round
   absl::Duration allowed;  // of all faults of the round

@@ -86,17 +86,21 @@ TEST_CASE("a fault between two tasks has a row that names both, and the directio
   const Fault both = {FaultKind::kPairPartition, FaultTarget::kWorker, FaultTarget::kPs};
   ChaosReport report({one_way, back, both});
   report.Add({.fault = back});
-  report.Add({.fault = both, .detected_by_both_after = absl::Seconds(2)});
-  report.Add({.fault = both, .detected_by_both_after = absl::Seconds(3)});
+  for (const absl::Duration after :
+       {absl::Seconds(2), absl::Seconds(3), absl::InfiniteDuration()}) {
+    report.Add({.fault = both, .is_to_be_named_by_both = true, .detected_by_both_after = after});
+  }
   report.Add({.fault = both});
   const auto json = nlohmann::json::parse(report.Json(1, 0));
   CHECK(RowOf(json, "one way cut", "worker -> ps")["injected"] == 0);
   CHECK(RowOf(json, "one way cut", "ps -> worker")["injected"] == 1);
-  CHECK(RowOf(json, "one way cut", "ps -> worker")["detected_by_both"] == 0);
+  CHECK(RowOf(json, "one way cut", "ps -> worker")["to_be_named_by_both"] == 0);
   const auto cut = RowOf(json, "partition", "worker <-> ps");
-  CHECK(cut["injected"] == 3);
-  CHECK(cut["detected_by_both"] == 2);
-  CHECK(cut["detected_by_both_after_seconds"] == 3);
+  CHECK(cut["injected"] == 4);
+  CHECK(cut["to_be_named_by_both"] == 3);
+  CHECK(cut["named_by_both"] == 2);
+  CHECK(cut["named_by_both_after_seconds"] == 3);
+  CHECK_THAT(report.Table(), Contains("2 of 3"));
 }
 
 TEST_CASE("no two rows have the same names") {

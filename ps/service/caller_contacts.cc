@@ -1,11 +1,10 @@
-#include "ps/service/worker_contacts.h"
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ps/service/worker_contacts.h"
 
 namespace lockstep::ps {
 namespace {

@@ -1,9 +1,8 @@
-#include "ps/service/worker_contacts.h"
-
 #include <catch2/catch.hpp>
 #include <set>
 #include <vector>
 
+#include "ps/service/worker_contacts.h"
 #include "tests/support/manual_time.h"
 
 namespace lockstep::ps {
