@@ -23,9 +23,12 @@
 #include "common/base/status_macros.h"
 #include "common/client/ps_control.h"
 #include "common/config/start_flags.h"
+#include "common/contact/ps_contacts.h"
+#include "common/contact/ps_ping.h"
 #include "common/daemon/daemon.h"
 #include "common/fs/atomic_file.h"
 #include "common/log/log.h"
+#include "common/rpc/alarm_timer.h"
 #include "common/rpc/process.h"
 #include "common/rpc/server.h"
 #include "common/status/status_service.h"
@@ -71,6 +74,28 @@ absl::Status StopReason(ExitCode code) {
       code);
 }
 
+std::unique_ptr<PsContacts> MakePsContacts(const DaemonContext& daemon, rpc::EventQueue* queue,
+                                           Timer* timer) {
+  const absl::Duration lease = absl::Seconds(absl::GetFlag(FLAGS_lease));
+  ServerPingRequest request;
+  request.set_chief(static_cast<uint32_t>(daemon.task.index));
+  request.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(lease)));
+  return std::make_unique<PsContacts>(
+      PeerContactOptions{.lease = lease, .timer = timer, .waits_for_first = true},
+      [request, queue, credentials = daemon.serving.credentials](const std::string& name,
+                                                                 const std::string& address) {
+        return MakePsPing(
+            {.address = address, .name = name, .queue = queue, .credentials = credentials},
+            request);
+      });
+}
+
+void SetPlaces(const std::vector<std::string>& ps_addresses, PsContacts* contacts) {
+  for (size_t i = 0; i < ps_addresses.size(); ++i) {
+    contacts->SetPlace(i, absl::StrCat("ps ", i), ps_addresses[i]);
+  }
+}
+
 absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   const TaskConfig& task = daemon.task;
   ShutdownSignal* const notice = daemon.stop;
@@ -107,6 +132,9 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
       },
       task.cluster.ps, daemon.cluster->known());
   std::vector<PsControl*> shards = ps->all();
+  std::optional<rpc::AlarmTimer> timer(server->queue());
+  std::unique_ptr<PsContacts> contacts = MakePsContacts(daemon, server->queue(), &*timer);
+  SetPlaces(task.cluster.ps, contacts.get());
   // Where each shard has a copy at the next ps, the two are one shard to the job.
   std::unique_ptr<JobPairs> pairs;
   JobOptions options;
@@ -152,6 +180,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
     if (!changed.has_value()) return;
     loop.Post([&, cluster = *std::move(changed)] {
       ps->SetAddresses(cluster.ps);
+      SetPlaces(cluster.ps, contacts.get());
       if (pairs != nullptr) pairs->SetAddresses(cluster.ps);
       jobs->SetCluster(cluster);
     });
@@ -162,6 +191,8 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
     jobs->Tick();
   });
   notice->OnHangup(nullptr);
+  contacts.reset();
+  timer.reset();
   server->Shutdown(kShutdownGrace);
   // The calls in flight end here, before what they come back to.
   ps.reset();

@@ -135,7 +135,7 @@ absl::Status Run(const DaemonContext& daemon) {
                             PathRoots::Create(absl::GetFlag(FLAGS_checkpoint_roots)));
   SharedMemoryRegistry memory;
   SerialThread background;
-  CopySenders senders(daemon.serving.credentials);
+  CopySenders senders(static_cast<uint32_t>(task.index), daemon.serving.credentials);
   const ShardOptions shard_options{
       .threads = UsableCpus(),
       .make_value_memory = [&memory](uint64_t bytes) { return memory.MakeValues(bytes); },

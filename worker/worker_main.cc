@@ -146,6 +146,7 @@ absl::Status Join(const DaemonContext& daemon, const Backend& backend, Incarnati
   options.incarnation = incarnation.value();
   options.ps_addresses = daemon.cluster->spec().ps;
   options.home_of = [&daemon](size_t shard) { return daemon.cluster->spec().ps[shard]; };
+  options.chief_name = [chief] { return chief->last_chief(); };
   options.on_cluster = [&daemon, chief](const ClusterDef& told) {
     Adopt(told, daemon.cluster, chief);
   };

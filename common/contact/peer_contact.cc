@@ -16,7 +16,8 @@ PeerContact::PeerContact(PeerContactOptions options, std::string peer,
                          std::unique_ptr<PeerPing> ping)
     : options_(std::move(options)),
       gate_(std::make_shared<Gate>()),
-      watch_(WatchOf(std::move(peer))) {
+      watch_(WatchOf(std::move(peer))),
+      is_watched_(!options_.waits_for_first) {
   pings_.push_back(std::move(ping));
   Tick();
 }
@@ -44,6 +45,7 @@ void PeerContact::MoveTo(std::string peer, std::unique_ptr<PeerPing> ping) {
   ++generation_;
   watch_ = WatchOf(std::move(peer));
   is_asked_ = false;
+  is_watched_ = !options_.waits_for_first;
 }
 
 void PeerContact::Tick() {
@@ -54,7 +56,7 @@ void PeerContact::Tick() {
   std::optional<std::string> line;
   {
     absl::MutexLock lock(&mutex_);
-    line = watch_.Look(options_.clock->Monotonic());
+    if (is_watched_) line = watch_.Look(options_.clock->Monotonic());
     if (!std::exchange(is_asked_, true)) {
       ping = pings_.back().get();
       generation = generation_;
@@ -77,6 +79,7 @@ void PeerContact::OnAnswer(uint64_t generation, const absl::Status& answer) {
     if (generation != generation_) return;
     is_asked_ = false;
     if (WasReached(answer)) {
+      is_watched_ = true;
       line = watch_.OnHeard(options_.clock->Monotonic());
     } else {
       watch_.OnFailure(std::string(answer.message()));

@@ -18,6 +18,7 @@
 #include "common/base/gate.h"
 #include "common/base/timer.h"
 #include "common/contact/silence_watch.h"
+#include "common/log/log.h"
 
 namespace lockstep {
 
@@ -36,7 +37,9 @@ struct PeerContactOptions {
   Timer* timer = nullptr;              // outlives the contact
   const Clock* clock = Clock::Real();  // as the timer
   // Gets the lines to log, on the threads of `timer` and of the ping.
-  std::function<void(absl::string_view)> log;
+  std::function<void(absl::string_view)> log = log::Warning;
+  // Of a peer that has not been reached yet nothing is said: others wait for it and say so.
+  bool waits_for_first = false;
 };
 
 // Thread-safe.
@@ -64,6 +67,7 @@ class PeerContact {
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;  // counts the moves
   SilenceWatch watch_ ABSL_GUARDED_BY(mutex_);
   bool is_asked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_watched_ ABSL_GUARDED_BY(mutex_);  // its silence counts
 };
 
 }  // namespace lockstep

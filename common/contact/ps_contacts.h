@@ -1,4 +1,4 @@
-// Whether this worker reaches the ps that serve it: one that it does not is logged.
+// Whether this process reaches the ps: one that it does not is logged.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
-#include "common/base/clock.h"
-#include "common/base/timer.h"
 #include "common/contact/peer_contact.h"
 
-namespace lockstep::worker {
+namespace lockstep {
 
 // Thread-safe.
 class PsContacts {
@@ -23,8 +20,8 @@ class PsContacts {
   using MakePing =
       std::function<std::unique_ptr<PeerPing>(const std::string& name, const std::string& address)>;
 
-  // `lease` as of PeerContactOptions. `timer` outlives the contacts.
-  PsContacts(absl::Duration lease, MakePing make_ping, Timer* timer);
+  // Of each ps as of PeerContact; the log is the process's own.
+  PsContacts(PeerContactOptions options, MakePing make_ping);
 
   // The shard is served there from now on; `name`, of the ps, for the log: "ps 1". Nothing changes
   // where that is known.
@@ -36,11 +33,10 @@ class PsContacts {
     std::unique_ptr<PeerContact> contact;
   };
 
-  const absl::Duration lease_;
+  const PeerContactOptions options_;
   const MakePing make_ping_;
-  Timer* const timer_;
   absl::Mutex mutex_;
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);  // by shard
 };
 
-}  // namespace lockstep::worker
+}  // namespace lockstep

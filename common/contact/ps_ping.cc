@@ -1,4 +1,4 @@
-#include "common/client/ps_ping.h"
+#include "common/contact/ps_ping.h"
 
 #include <utility>
 
@@ -7,31 +7,33 @@
 namespace lockstep {
 namespace {
 
-constexpr char kPath[] = "/lockstep.ParameterServer/Ping";
-
+template <typename Request>
 class PsPing final : public PeerPing {
  public:
-  PsPing(const ClientOptions& options, PingRequest request)
-      : request_(std::move(request)), channel_(options) {}
+  PsPing(const ClientOptions& options, const char* path, Request request)
+      : path_(path), request_(std::move(request)), channel_(options) {}
 
   void Start(absl::Duration deadline, StatusCallback done) override {
-    channel_.Call(kPath, request_, deadline, &reply_, std::move(done));
+    channel_.Call(path_, request_, deadline, &reply_, std::move(done));
   }
 
  private:
-  const PingRequest request_;
+  const char* const path_;
+  const Request request_;
   PingReply reply_;  // has no fields
   RawChannel channel_;
 };
 
 }  // namespace
 
-std::unique_ptr<PeerPing> MakePsPing(const ClientOptions& options, const WorkerIdentity& worker,
-                                     absl::Duration lease) {
-  PingRequest request;
-  *request.mutable_worker() = worker;
-  request.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(lease)));
-  return std::make_unique<PsPing>(options, std::move(request));
+std::unique_ptr<PeerPing> MakePsPing(const ClientOptions& options, PingRequest from_worker) {
+  return std::make_unique<PsPing<PingRequest>>(options, "/lockstep.ParameterServer/Ping",
+                                               std::move(from_worker));
+}
+
+std::unique_ptr<PeerPing> MakePsPing(const ClientOptions& options, ServerPingRequest from_server) {
+  return std::make_unique<PsPing<ServerPingRequest>>(
+      options, "/lockstep.ParameterServer/ServerPing", std::move(from_server));
 }
 
 }  // namespace lockstep

@@ -17,12 +17,14 @@ SilenceWatch::SilenceWatch(Options options, absl::Duration now)
 
 std::optional<std::string> SilenceWatch::OnHeard(absl::Duration now) {
   heard_at_ = now;
+  looked_at_ = now;
   failure_.clear();
   if (!told_since_.has_value()) return std::nullopt;
   const absl::Duration away = now - *told_since_;
   told_since_.reset();
   next_report_ = -absl::InfiniteDuration();
-  return absl::StrCat(options_.peer, " is back after ", absl::ToInt64Seconds(away), " s");
+  return absl::StrCat("contact with ", options_.peer, " again, after ", absl::ToInt64Seconds(away),
+                      " s");
 }
 
 std::optional<std::string> SilenceWatch::Look(absl::Duration now) {

@@ -22,8 +22,10 @@ class SilenceWatch {
   // The peer counts as heard of now.
   SilenceWatch(Options options, absl::Duration now);
 
+  void SetName(std::string peer) { options_.peer = std::move(peer); }
   // A sign of life. The line to log where the last one said that there was no contact.
   std::optional<std::string> OnHeard(absl::Duration now);
+  absl::Duration Silence(absl::Duration now) const { return now - heard_at_; }
   // A call to the peer has failed: why it is silent, if it stays so.
   void OnFailure(std::string reason) { failure_ = std::move(reason); }
   // The line to log, if it is time for one. The time by which a call comes late does not count:
@@ -33,7 +35,7 @@ class SilenceWatch {
  private:
   Options options_;
   absl::Duration heard_at_;
-  absl::Duration looked_at_;
+  absl::Duration looked_at_;                  // or heard of
   std::string failure_;                       // the last since then
   std::optional<absl::Duration> told_since_;  // the silence that has been logged began then
   absl::Duration next_report_ = -absl::InfiniteDuration();

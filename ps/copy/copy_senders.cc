@@ -1,8 +1,11 @@
 #include "ps/copy/copy_senders.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/contact/peer_contact.h"
+#include "common/contact/ps_ping.h"
 #include "common/log/log.h"
 #include "common/rpc/alarm_timer.h"
 #include "common/transport/grpc/grpc_transport.h"
@@ -39,6 +42,14 @@ std::unique_ptr<TensorTransport> MakeTransport(const ClientOptions& options,
 
 }  // namespace
 
+struct CopySenders::Contact {
+  Contact(rpc::EventQueue* queue, const CopyTargetOptions& copy, std::unique_ptr<PeerPing> ping)
+      : timer(queue), peer({.lease = copy.lease, .timer = &timer}, copy.host, std::move(ping)) {}
+
+  rpc::AlarmTimer timer;
+  PeerContact peer;
+};
+
 std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
   options.refused = [refused = std::move(options.refused),
                      shard = options.shard.value()](const absl::Status& status) {
@@ -65,11 +76,20 @@ std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
     sender = std::make_shared<CopySender>(options, MeanMemory(memory), MakeTransport(peer, memory),
                                           std::make_unique<rpc::AlarmTimer>(queue_.get()),
                                           Clock::Real());
-    senders_.push_back(sender);
+    senders_.push_back({sender, MakeContact(options, peer)});
     if (options.is_new) PrepareLater(sender, memory);
   }
   CopyTarget* const target = sender.get();
   return {target, [this, sender = std::move(sender)](CopyTarget*) { CloseLater(sender); }};
+}
+
+std::shared_ptr<CopySenders::Contact> CopySenders::MakeContact(const CopyTargetOptions& options,
+                                                               const ClientOptions& peer) {
+  if (options.lease <= absl::ZeroDuration()) return nullptr;
+  ServerPingRequest request;
+  request.set_ps(ps_);
+  request.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options.lease)));
+  return std::make_shared<Contact>(queue_.get(), options, MakePsPing(peer, request));
 }
 
 void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
@@ -94,23 +114,28 @@ void CopySenders::CloseLater(const std::shared_ptr<CopySender>& sender) {
   if (is_closed_) return;
   (void)TryInBackground([this, sender] {
     sender->Close();
+    // Its end waits for callbacks.
+    std::shared_ptr<Contact> contact;
     absl::MutexLock lock(&mutex_);
-    std::erase(senders_, sender);
+    const auto open = std::ranges::find(senders_, sender, &Open::sender);
+    if (open == senders_.end()) return;
+    contact = std::move(open->contact);
+    senders_.erase(open);
   });
 }
 
 void CopySenders::Close() {
-  std::vector<std::shared_ptr<CopySender>> senders;
+  std::vector<Open> senders;
   std::unique_ptr<SerialThread> background;
   {
     absl::MutexLock lock(&mutex_);
     is_closed_ = true;
-    senders = senders_;
+    senders.swap(senders_);
     background = std::move(background_);
   }
   // The thread may tell callbacks of a sender that it closes.
   background.reset();
-  for (const auto& sender : senders) sender->Close();
+  for (const Open& open : senders) open.sender->Close();
 }
 
 }  // namespace lockstep::ps

@@ -1,6 +1,7 @@
 // The senders of a ps process: they share one event queue and end with the process.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "common/rpc/credentials.h"
 #include "common/rpc/event_queue.h"
 #include "common/shm/segment.h"
+#include "common/transport/grpc/peer.h"
 #include "ps/copy/copy_sender.h"
 #include "ps/service/serial_thread.h"
 #include "ps/shard/copy_target.h"
@@ -20,20 +22,29 @@ namespace lockstep::ps {
 // Thread-safe. Outlives the shards that it makes senders for.
 class CopySenders {
  public:
-  // `credentials` may be null, as in ClientOptions.
-  explicit CopySenders(std::shared_ptr<const rpc::Credentials> credentials)
-      : credentials_(std::move(credentials)) {}
+  // Of the ps with this index. `credentials` may be null, as in ClientOptions.
+  CopySenders(uint32_t ps, std::shared_ptr<const rpc::Credentials> credentials)
+      : ps_(ps), credentials_(std::move(credentials)) {}
   ~CopySenders() { Close(); }
 
   // Over gRPC, and shared memory with a copy of this host; connects with the first message. Logs
-  // when the copy refuses the primary, or a new one is lost. Memory that a new copy reads is taken
-  // by another thread: the caller may hold the shard's lock. When the last pointer to the target
-  // goes, that thread closes it, and lets its memory go.
+  // when the copy refuses the primary, or a new one is lost, or its host cannot be reached. Memory
+  // that a new copy reads is taken by another thread: the caller may hold the shard's lock. When
+  // the last pointer to the target goes, that thread closes it, and lets its memory go.
   std::shared_ptr<CopyTarget> Make(CopyTargetOptions options);
   // As CopySender::Close, of all. Before the shards go. Targets that go later are closed.
   void Close();
 
  private:
+  // That the ps with the copy can be reached, as long as there is a sender.
+  struct Contact;
+  struct Open {
+    std::shared_ptr<CopySender> sender;
+    std::shared_ptr<Contact> contact;  // null: CopyTargetOptions::lease is 0
+  };
+
+  std::shared_ptr<Contact> MakeContact(const CopyTargetOptions& options, const ClientOptions& peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes the memory, if there is any; then the sender is ready.
   void PrepareLater(const std::shared_ptr<CopySender>& sender,
                     const std::shared_ptr<shm::Segment>& memory)
@@ -43,10 +54,11 @@ class CopySenders {
   [[nodiscard]] bool TryInBackground(absl::AnyInvocable<void()> work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const uint32_t ps_;
   const std::shared_ptr<const rpc::Credentials> credentials_;
   absl::Mutex mutex_;
-  std::unique_ptr<rpc::EventQueue> queue_ ABSL_GUARDED_BY(mutex_);  // where there is a sender
-  std::vector<std::shared_ptr<CopySender>> senders_ ABSL_GUARDED_BY(mutex_);  // that may be open
+  std::unique_ptr<rpc::EventQueue> queue_ ABSL_GUARDED_BY(mutex_);    // where there is a sender
+  std::vector<Open> senders_ ABSL_GUARDED_BY(mutex_);                 // that may be open
   std::unique_ptr<SerialThread> background_ ABSL_GUARDED_BY(mutex_);  // null: had nothing to do
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -1,88 +1,113 @@
+#include "ps/service/caller_contacts.h"
+
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ps/service/worker_contacts.h"
 
 namespace lockstep::ps {
 namespace {
 
 constexpr absl::Duration kPeriod = absl::Milliseconds(250);
-// A worker that asks for less would fill the log.
+// A caller that asks for less would fill the log.
 constexpr absl::Duration kShortestLease = absl::Seconds(1);
+constexpr absl::Duration kForgotten = absl::Seconds(20);
 
 }  // namespace
 
-WorkerContacts::WorkerContacts(const Clock* clock,
+CallerContacts::CallerContacts(const Clock* clock,
                                std::function<bool(const WorkerIdentity&)> is_member,
                                std::function<void(absl::string_view)> log)
     : clock_(clock), is_member_(std::move(is_member)), log_(std::move(log)) {}
 
-void WorkerContacts::Start(Timer* timer) {
+void CallerContacts::Start(Timer* timer) {
   absl::MutexLock lock(&mutex_);
   timer_ = timer;
   if (!contacts_.empty()) Arm();
 }
 
-void WorkerContacts::Stop() {
+void CallerContacts::Stop() {
   absl::MutexLock lock(&mutex_);
   timer_ = nullptr;
 }
 
-void WorkerContacts::OnPing(const WorkerIdentity& worker, absl::Duration lease) {
+void CallerContacts::OnPing(const WorkerIdentity& worker, absl::Duration lease) {
   std::optional<std::string> line;
   {
     absl::MutexLock lock(&mutex_);
-    const absl::Duration now = clock_->Monotonic();
-    const uint32_t index = worker.worker.value();
-    auto found = contacts_.find(index);
-    if (found == contacts_.end() || found->second.worker.incarnation != worker.incarnation) {
-      const SilenceWatch watch({.peer = absl::StrCat("worker ", index),
-                                .told_after = std::max(lease, kShortestLease),
-                                .period = kPeriod,
-                                .reason = "none of its pings comes"},
-                               now);
-      found = contacts_.insert_or_assign(index, Contact{worker, watch}).first;
-    }
-    found->second.worker = worker;
-    line = found->second.watch.OnHeard(now);
-    if (!is_armed_) Arm();
+    line = Note(absl::StrCat("worker ", worker.worker.value()), worker, lease);
   }
   if (line.has_value()) log_(*line);
 }
 
-void WorkerContacts::Look() {
-  std::vector<std::pair<WorkerIdentity, std::string>> lines;
+void CallerContacts::OnPing(const Server& server, absl::Duration lease) {
+  const std::string name =
+      absl::StrCat(server.role == Server::kChief ? "chief " : "ps ", server.index);
+  std::optional<std::string> line;
   {
     absl::MutexLock lock(&mutex_);
-    const absl::Duration now = clock_->Monotonic();
-    for (auto& [index, contact] : contacts_) {
-      const auto line = contact.watch.Look(now);
-      if (line.has_value()) lines.emplace_back(contact.worker, *line);
+    const auto servers = std::ranges::count_if(
+        contacts_, [](const auto& contact) { return !contact.second.worker.has_value(); });
+    if (!contacts_.contains(name) && servers >= static_cast<int64_t>(kMostServers)) return;
+    line = Note(name, std::nullopt, lease);
+  }
+  if (line.has_value()) log_(*line);
+}
+
+std::optional<std::string> CallerContacts::Note(const std::string& name,
+                                                const std::optional<WorkerIdentity>& worker,
+                                                absl::Duration lease) {
+  const absl::Duration now = clock_->Monotonic();
+  auto found = contacts_.find(name);
+  const bool is_successor = found != contacts_.end() && worker.has_value() &&
+                            found->second.worker->incarnation != worker->incarnation;
+  if (found == contacts_.end() || is_successor) {
+    const SilenceWatch watch({.peer = name,
+                              .told_after = std::max(lease, kShortestLease),
+                              .period = kPeriod,
+                              .reason = "none of its pings comes"},
+                             now);
+    found = contacts_.insert_or_assign(name, Contact{worker, watch}).first;
+  }
+  found->second.worker = worker;
+  if (!is_armed_) Arm();
+  return found->second.watch.OnHeard(now);
+}
+
+bool CallerContacts::IsMissed(const Contact& contact, absl::Duration now) const {
+  return contact.worker.has_value() ? is_member_(*contact.worker)
+                                    : contact.watch.Silence(now) < kForgotten;
+}
+
+void CallerContacts::Look() {
+  const absl::Duration now = clock_->Monotonic();
+  std::vector<std::pair<Contacts::value_type, std::string>> silent;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto& contact : contacts_) {
+      const auto line = contact.second.watch.Look(now);
+      if (line.has_value()) silent.emplace_back(contact, *line);
     }
     is_armed_ = false;
     if (!contacts_.empty()) Arm();
   }
-  for (const auto& [worker, line] : lines) {
-    if (is_member_(worker)) {
+  for (const auto& [contact, line] : silent) {
+    const auto& [name, of] = contact;
+    if (IsMissed(of, now)) {
       log_(line);
-    } else {
-      Forget(worker);
+      continue;
+    }
+    absl::MutexLock lock(&mutex_);
+    // It may have been heard of meanwhile.
+    const auto found = contacts_.find(name);
+    if (found != contacts_.end() && found->second.watch.Silence(now) > absl::ZeroDuration()) {
+      contacts_.erase(found);
     }
   }
 }
 
-void WorkerContacts::Forget(const WorkerIdentity& worker) {
-  absl::MutexLock lock(&mutex_);
-  const auto found = contacts_.find(worker.worker.value());
-  if (found != contacts_.end() && found->second.worker.incarnation == worker.incarnation) {
-    contacts_.erase(found);
-  }
-}
-
-void WorkerContacts::Arm() {
+void CallerContacts::Arm() {
   if (timer_ == nullptr) return;
   is_armed_ = true;
   timer_->After(kPeriod, [this] { Look(); });

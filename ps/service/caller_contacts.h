@@ -1,9 +1,11 @@
-// Which workers a ps hears of, by their pings: logs one that is silent, and that it is back.
+// Whom a ps hears of by pings: logs a caller that is silent, and that it is back.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -18,29 +20,46 @@
 namespace lockstep::ps {
 
 // Thread-safe.
-class WorkerContacts {
+class CallerContacts {
  public:
-  // One that is no member any more, by `is_member`, is forgotten without a word: the chief has
+  // A chief, or the ps of which this one keeps a copy.
+  struct Server {
+    enum Role { kChief, kPs };
+    Role role;
+    uint32_t index;  // in the cluster spec
+  };
+  // Of servers; the pings of more are not noted.
+  static constexpr size_t kMostServers = 64;
+
+  // A worker that is no member any more, by `is_member`, is forgotten without a word: the chief has
   // said why. Both functions are called without a lock. `clock` outlives the contacts.
-  WorkerContacts(const Clock* clock, std::function<bool(const WorkerIdentity&)> is_member,
+  CallerContacts(const Clock* clock, std::function<bool(const WorkerIdentity&)> is_member,
                  std::function<void(absl::string_view)> log);
 
   // From now on `timer` has silence noticed, until Stop. The timer is gone before the contacts.
   void Start(Timer* timer);
   void Stop();
 
-  // A ping of a member has come. `lease`: the silence that is worth a line.
+  // A ping of a member, or of a server, has come. `lease`: the silence that is worth a line.
   void OnPing(const WorkerIdentity& worker, absl::Duration lease);
+  // One that stays silent is named a few times, and forgotten: it may have ended.
+  void OnPing(const Server& server, absl::Duration lease);
 
  private:
   struct Contact {
-    WorkerIdentity worker;
+    std::optional<WorkerIdentity> worker;  // nullopt: a server
     SilenceWatch watch;
   };
+  using Contacts = std::map<std::string, Contact>;  // by name: "worker 1"
 
+  // The line to log, if any.
+  std::optional<std::string> Note(const std::string& name,
+                                  const std::optional<WorkerIdentity>& worker, absl::Duration lease)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Look();
+  // Whether the one that is silent has not ended, as far as anybody knows.
+  bool IsMissed(const Contact& contact, absl::Duration now) const;
   void Arm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Forget(const WorkerIdentity& worker);
 
   const Clock* const clock_;
   const std::function<bool(const WorkerIdentity&)> is_member_;
@@ -48,7 +67,7 @@ class WorkerContacts {
   absl::Mutex mutex_;
   Timer* timer_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool is_armed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<uint32_t, Contact> contacts_ ABSL_GUARDED_BY(mutex_);  // by index
+  Contacts contacts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::ps

@@ -13,10 +13,10 @@
 #include "common/rpc/server.h"
 #include "common/status/command_summary.h"
 #include "common/status/status_service.h"
+#include "ps/service/caller_contacts.h"
 #include "ps/service/command_calls.h"
 #include "ps/service/command_watch.h"
 #include "ps/service/convert.h"
-#include "ps/service/worker_contacts.h"
 
 namespace lockstep::ps {
 namespace {
@@ -112,7 +112,7 @@ class GrpcPsServer final : public PsServer {
   std::atomic<bool> created_ = false;
   const PsIdentity identity_;
   CommandWatch watch_;
-  WorkerContacts contacts_;
+  CallerContacts contacts_;
   PsService service_;
   const std::unique_ptr<rpc::Service> status_;
   std::unique_ptr<Server> server_;

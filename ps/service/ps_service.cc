@@ -56,7 +56,7 @@ absl::StatusOr<Reply> Translated(const absl::StatusOr<Result>& result) {
 }  // namespace
 
 PsService::PsService(Shard* shard, SharedMemoryRegistry* memory, CommandWatch* watch,
-                     WorkerContacts* contacts, PsIdentity identity, PsEvents events)
+                     CallerContacts* contacts, PsIdentity identity, PsEvents events)
     : shard_(shard),
       memory_(memory),
       watch_(watch),
@@ -80,6 +80,7 @@ void PsService::Serve(const rpc::ServingQueue& queue) {
   ServeOne(queue, &PsService::WatchCommand);
   ServeOne(queue, &PsService::DequeueToken);
   ServeOne(queue, &PsService::Ping);
+  ServeOne(queue, &PsService::ServerPing);
   ServeOne(queue, &PsService::AttachMemory);
 }
 
@@ -339,6 +340,21 @@ void PsService::Ping(const PingRequest& request, Callback<PingReply> respond) {
   const WorkerIdentity worker = FromProto(request.worker());
   if (shard_->Admit(worker).ok()) {
     contacts_->OnPing(worker, absl::Milliseconds(request.lease_ms()));
+  }
+  respond(PingReply());
+}
+
+void PsService::ServerPing(const ServerPingRequest& request, Callback<PingReply> respond) {
+  const absl::Duration lease = absl::Milliseconds(request.lease_ms());
+  switch (request.server_case()) {
+    case ServerPingRequest::kChief:
+      contacts_->OnPing({CallerContacts::Server::kChief, request.chief()}, lease);
+      break;
+    case ServerPingRequest::kPs:
+      contacts_->OnPing({CallerContacts::Server::kPs, request.ps()}, lease);
+      break;
+    case ServerPingRequest::SERVER_NOT_SET:
+      return respond(absl::InvalidArgumentError("a ping names neither `chief` nor `ps`"));
   }
   respond(PingReply());
 }

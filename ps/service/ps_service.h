@@ -18,10 +18,10 @@
 #include "common/transport/grpc_shm/shared_memory_references.h"
 #include "common/transport/grpc_shm/shared_memory_registry.h"
 #include "proto/ps.grpc.pb.h"
+#include "ps/service/caller_contacts.h"
 #include "ps/service/command_watch.h"
 #include "ps/service/job_finisher.h"
 #include "ps/service/serial_thread.h"
-#include "ps/service/worker_contacts.h"
 #include "ps/shard/shard.h"
 
 namespace lockstep::ps {
@@ -50,7 +50,7 @@ class PsService final : public rpc::Service {
  public:
   // `shard`, `memory`, which may be null, `watch` and `contacts` outlive the service.
   PsService(Shard* shard, SharedMemoryRegistry* memory, CommandWatch* watch,
-            WorkerContacts* contacts, PsIdentity identity, PsEvents events);
+            CallerContacts* contacts, PsIdentity identity, PsEvents events);
 
   rpc::RawMethods* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override;
@@ -83,6 +83,7 @@ class PsService final : public rpc::Service {
   void WatchCommand(const WatchCommandRequest& request, Callback<WatchCommandReply> respond);
   void DequeueToken(const DequeueTokenRequest& request, Callback<DequeueTokenReply> respond);
   void Ping(const PingRequest& request, Callback<PingReply> respond);
+  void ServerPing(const ServerPingRequest& request, Callback<PingReply> respond);
   void AttachMemory(const AttachMemoryRequest& request, Callback<AttachMemoryReply> respond);
 
   // OK when the chief means this process and is of its cluster.
@@ -93,7 +94,7 @@ class PsService final : public rpc::Service {
   Shard* const shard_;
   SharedMemoryRegistry* const memory_;
   CommandWatch* const watch_;
-  WorkerContacts* const contacts_;
+  CallerContacts* const contacts_;
   JobFinisher finisher_;
   const SharedMemoryReferences references_;
   const PsIdentity identity_;

@@ -76,7 +76,9 @@ class CopyTarget {
 };
 
 struct CopyTargetOptions {
-  std::string address;  // "host:port" of the copy
+  std::string address;   // "host:port" of the copy
+  std::string host;      // which ps keeps it: "ps 1"
+  absl::Duration lease;  // a longer silence of that ps is logged; 0: none is
   ShardIndex shard;
   WorkerIdentity identity;  // of the primary at its copy
   // Of the means of all dense variables, each of Tensor::RoomFor: what a copy on this host reads in

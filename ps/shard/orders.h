@@ -54,6 +54,7 @@ struct View {
   bool makes_copy = false;   // one that is alone makes a new copy there, instead of staying alone;
                              // a copy is made anew
   GlobalStep committed;      // of a copy that becomes the primary, at the step shard
+  absl::Duration lease;      // of the chief: the silence of the copy that a primary logs; 0: none
 };
 
 struct EvaluatedVersion {

@@ -187,6 +187,8 @@ std::shared_ptr<CopyTarget> Shard::UpdateCopy(bool is_new, EpochState* state) {
   const uint64_t number = ++num_copies_;
   (is_new ? state->new_copy : state->copy) = options_.make_copy_target(
       {.address = address,
+       .host = view_.other_place(),
+       .lease = view_.lease(),
        .shard = view_.shard(),
        .identity = {.job = view_.job(),
                     .epoch = view_.epoch(),

@@ -60,6 +60,7 @@ absl::Status ShardView::SetView(const View& view, Hosted hosted) {
   epoch_ = view.epoch;
   shard_ = view.shard;
   copy_address_ = view.copy_address;
+  lease_ = view.lease;
   members_ = std::move(members);
   return absl::OkStatus();
 }

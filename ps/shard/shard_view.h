@@ -76,6 +76,10 @@ class ShardView {
   void GoOnAlone() { copy_address_.clear(); }
   // Of a primary; empty: it is alone.
   const std::string& copy_address() const { return copy_address_; }
+  // View::lease of the last one.
+  absl::Duration lease() const { return lease_; }
+  // Which ps has the other place of the shard.
+  const std::string& other_place() const { return other_place_; }
 
  private:
   absl::Status CheckJob(uint64_t job) const;
@@ -97,6 +101,7 @@ class ShardView {
   bool is_copy_ = false;
   bool is_deposed_ = false;
   std::string copy_address_;
+  absl::Duration lease_;
 };
 
 }  // namespace lockstep::ps

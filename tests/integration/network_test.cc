@@ -92,7 +92,7 @@ TEST_CASE("a ps that has become mute is named within 20 s, and the job goes on w
   }
   job.proxy.StopReplies(false);
   for (const auto& worker : job.workers) {
-    CHECK(worker->WaitForOutput("ps 0 is back after", absl::Seconds(20)));
+    CHECK(worker->WaitForOutput("contact with ps 0 again", absl::Seconds(20)));
   }
   INFO(job.Logs());
   CHECK(job.GoesOn());
@@ -105,9 +105,14 @@ TEST_CASE("workers that lose their way to the chief register again when they hav
   // It takes their membership away, by a way that is not cut.
   CHECK(job.chief->WaitForOutput("is lost: silent for", absl::Seconds(10)));
   for (const auto& worker : job.workers) {
-    CHECK(worker->WaitForOutput("chief (" + job.cluster.spec().chief + ")", absl::Seconds(20)));
+    CHECK(worker->WaitForOutput("no contact with the chief (" + job.cluster.spec().chief + ")",
+                                absl::Seconds(20)));
   }
   job.proxy.StopAll(false);
+  for (const auto& worker : job.workers) {
+    CHECK(worker->WaitForOutput("contact with the chief (" + job.cluster.spec().chief + ") again",
+                                absl::Seconds(20)));
+  }
   INFO(job.Logs());
   CHECK(job.GoesOn());
   CHECK(job.AllRun());

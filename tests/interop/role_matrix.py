@@ -128,6 +128,7 @@ def main():
             "/lockstep.ParameterServer/StoreVersion": ps_pb2.StoreVersionRequest(
                 worker={"worker": worker, "incarnation": 5}
             ),
+            "/lockstep.ParameterServer/Ping": ps_pb2.PingRequest(worker={"worker": worker, "incarnation": 5}),
             "/lockstep.Chief/Heartbeat": chief_pb2.HeartbeatRequest(worker=worker, incarnation=5),
             "/lockstep.Chief/ReportError": chief_pb2.ReportErrorRequest(worker=worker, incarnation=5),
             "/lockstep.Peer/Probe": peer_pb2.ProbeRequest(sender={"worker": worker, "incarnation": 5}),

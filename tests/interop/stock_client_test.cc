@@ -62,8 +62,8 @@ TEST_CASE("a stock client finds health, services and status of every process of 
   const json ps = See(cluster.spec().ps[0]);
   CHECK(ps["services"]["lockstep.ParameterServer"] ==
         json{"AttachMemory", "CommitStep", "CreateVariables", "DequeueToken", "Finish", "GetView",
-             "Grant", "Pull", "Push", "PutState", "ReleaseSnapshot", "RenewLease", "Save",
-             "SetView", "StoreVersion", "WatchCommand"});
+             "Grant", "Ping", "Pull", "Push", "PutState", "ReleaseSnapshot", "RenewLease", "Save",
+             "ServerPing", "SetView", "StoreVersion", "WatchCommand"});
   CHECK(ps["status"]["role"] == "ps");
   CHECK(ps["status"]["shard"]["variables"] == 5);
   CHECK(Number(ps["status"]["shard"], "accepted") > 0);

@@ -61,6 +61,12 @@ FailoverChiefClient::~FailoverChiefClient() {
   for (Chief& chief : chiefs) chief.client.reset();
 }
 
+std::string FailoverChiefClient::last_chief() const {
+  absl::MutexLock lock(&mutex_);
+  const std::string who = num_chiefs_ == 1 ? "the chief" : absl::StrCat("chief ", last_);
+  return absl::StrCat(who, " (", chiefs_[last_].address, ")");
+}
+
 void FailoverChiefClient::SetAddresses(const std::vector<std::string>& addresses) {
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < chiefs_.size() && i < addresses.size() && !is_closing_; ++i) {

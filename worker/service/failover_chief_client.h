@@ -23,6 +23,9 @@ class FailoverChiefClient final : public ChiefClient {
                       std::function<void(const std::string& address)> on_found);
   ~FailoverChiefClient() override;
 
+  // The one that answered last, for people: "chief 1 (host:port)"; where there is one alone, "the
+  // chief (host:port)".
+  std::string last_chief() const;
   // As many as before. Calls of chiefs that have moved go to their new addresses from now on; those
   // under way end as they would have.
   void SetAddresses(const std::vector<std::string>& addresses);
@@ -49,7 +52,7 @@ class FailoverChiefClient final : public ChiefClient {
   const Connect connect_;
   const size_t num_chiefs_;
   const std::function<void(const std::string& address)> on_found_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   size_t last_ ABSL_GUARDED_BY(mutex_) = 0;  // that answered
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
   int asking_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -32,10 +32,7 @@ Heartbeat::Heartbeat(const HeartbeatOptions& options, ChiefClient* chief,
       callbacks_(std::move(callbacks)),
       last_reply_(options.last_reply),
       retry_(CallKind::kPlain, {.longest_pause = kLongestPause, .patience = options.patience}),
-      watch_({.peer = "the chief",
-              .told_after = options.lease,
-              .period = Period(),
-              .reason = "it does not answer"},
+      watch_({.told_after = options.lease, .period = Period(), .reason = "it does not answer"},
              options.clock->Monotonic()),
       thread_([this] { Beat(); }) {}
 
@@ -104,6 +101,7 @@ void Heartbeat::Beat() {
   while (true) {
     bool sends = false;
     std::optional<std::string> line;
+    std::string chief_name = callbacks_.chief_name();
     {
       absl::MutexLock lock(&mutex_);
       const absl::Duration pause = std::exchange(pause_, absl::ZeroDuration());
@@ -111,6 +109,7 @@ void Heartbeat::Beat() {
         changed_.AwaitFor(&mutex_, absl::Condition(&stopping_), pause);
       }
       sends = changed_.AwaitFor(&mutex_, absl::Condition(this, &Heartbeat::MaySend), Period());
+      watch_.SetName(std::move(chief_name));
       line = watch_.Look(options_.clock->Monotonic());
       is_over = stopping_ || end_.has_value();
       if (is_over) {
@@ -157,6 +156,7 @@ HeartbeatRequest Heartbeat::MakeRequest() const {
 void Heartbeat::OnReply(absl::StatusOr<HeartbeatReply> reply) {
   const absl::Duration now = options_.clock->Monotonic();
   std::optional<std::string> line;
+  std::string chief_name = callbacks_.chief_name();
   if (reply.ok()) {
     last_reply_.Set(reply->id());
     callbacks_.reply(*reply);
@@ -164,6 +164,7 @@ void Heartbeat::OnReply(absl::StatusOr<HeartbeatReply> reply) {
   {
     absl::MutexLock lock(&mutex_);
     --in_flight_;
+    watch_.SetName(std::move(chief_name));
     if (reply.ok()) {
       line = OnSuccess(*reply, now);
     } else {

@@ -43,6 +43,8 @@ class Heartbeat {
     // Of a replicated job: GroupSource::failed_view.
     std::function<GroupViewId()> failed_view;
     std::function<void(const HeartbeatReply&)> reply;
+    // Who is called, for the log: "chief 1 (host:port)".
+    std::function<std::string()> chief_name;
     // Once: OK when the job is over; the job's failure; or why the chief is lost. On the
     // heartbeat's thread, before the last call.
     std::function<void(absl::Status)> end;

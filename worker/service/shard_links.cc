@@ -4,22 +4,20 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/client/ps_ping.h"
+#include "common/contact/ps_ping.h"
 
 namespace lockstep::worker {
 namespace {
 
-PsContacts::MakePing PingsOf(const ShardLinksOptions& options, absl::Duration lease) {
-  return [identity = options.identity, queue = options.queue, credentials = options.credentials,
-          lease](const std::string& name, const std::string& address) {
+PsContacts::MakePing PingsOf(const ShardLinksOptions& options, uint32_t lease_ms) {
+  PingRequest request;
+  *request.mutable_worker() = options.identity;
+  request.set_lease_ms(lease_ms);
+  return [request, queue = options.queue, credentials = options.credentials](
+             const std::string& name, const std::string& address) {
     return MakePsPing(
-        {.address = address, .name = name, .queue = queue, .credentials = credentials}, identity,
-        lease);
+        {.address = address, .name = name, .queue = queue, .credentials = credentials}, request);
   };
-}
-
-absl::Duration LeaseOf(const RegisterTaskReply& registration) {
-  return absl::Milliseconds(registration.lease_ms());
 }
 
 }  // namespace
@@ -29,7 +27,8 @@ ShardLinks::ShardLinks(ShardLinksOptions options, const RegisterTaskReply& regis
     : options_(std::move(options)),
       checksums_(registration.job().transport().checksums()),
       memory_(memory),
-      contacts_(LeaseOf(registration), PingsOf(options_, LeaseOf(registration)), timer) {
+      contacts_({.lease = absl::Milliseconds(registration.lease_ms()), .timer = timer},
+                PingsOf(options_, registration.lease_ms())) {
   const auto& places = registration.shards();
   for (size_t shard = 0; shard < options_.ps_addresses.size(); ++shard) {
     std::string address = options_.ps_addresses[shard];

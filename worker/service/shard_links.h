@@ -10,11 +10,11 @@
 
 #include "common/base/timer.h"
 #include "common/client/failover_transport.h"
+#include "common/contact/ps_contacts.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/event_queue.h"
 #include "common/transport/tensor_transport.h"
 #include "proto/chief.pb.h"
-#include "worker/service/ps_contacts.h"
 #include "worker/service/shared_memory.h"
 
 namespace lockstep::worker {

@@ -109,6 +109,7 @@ void WorkerJob::StartHeartbeat() {
                                  return replicated_ ? replicated_->failed_view() : GroupViewId();
                                },
                            .reply = [this](const HeartbeatReply& reply) { OnReply(reply); },
+                           .chief_name = options_.chief_name,
                            .end = [this](absl::Status status) { EndWith(std::move(status)); }});
 }
 

@@ -43,6 +43,8 @@ struct WorkerJobOptions {
   std::vector<std::string> ps_addresses;
   // Where the ps of a shard is as of now; null: as in ps_addresses.
   std::function<std::string(size_t shard)> home_of = nullptr;
+  // Heartbeat::Callbacks::chief_name.
+  std::function<std::string()> chief_name;
   // Gets each cluster spec that the chief tells, on a thread of `chief`; null: nobody.
   std::function<void(const ClusterDef&)> on_cluster = nullptr;
   rpc::EventQueue* queue = nullptr;  // of calls and timers; outlives the run

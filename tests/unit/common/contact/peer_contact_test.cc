@@ -41,13 +41,14 @@ class FakePing final : public PeerPing {
 };
 
 struct Fixture {
-  explicit Fixture(std::optional<absl::Status> answer)
+  explicit Fixture(std::optional<absl::Status> answer, bool waits_for_first = false)
       : peer{.answers_at_once = std::move(answer)} {
     contact.emplace(
         PeerContactOptions{.lease = kLease,
                            .timer = &time,
                            .clock = &time,
-                           .log = [this](absl::string_view line) { lines.emplace_back(line); }},
+                           .log = [this](absl::string_view line) { lines.emplace_back(line); },
+                           .waits_for_first = waits_for_first},
         "ps 1", std::make_unique<FakePing>(&peer));
   }
   void Ticks(int count) {
@@ -86,8 +87,8 @@ TEST_CASE("a peer that refuses connections is named after a lease, with the reas
   CHECK(f.lines == Lines{"no contact with ps 1 for 2 s: connection refused"});
   f.peer.answers_at_once = absl::OkStatus();
   f.Ticks(3);
-  CHECK(f.lines ==
-        Lines{"no contact with ps 1 for 2 s: connection refused", "ps 1 is back after 2 s"});
+  CHECK(f.lines == Lines{"no contact with ps 1 for 2 s: connection refused",
+                         "contact with ps 1 again, after 2 s"});
 }
 
 TEST_CASE("a peer that never answers is named, and asked once at a time") {
@@ -131,6 +132,17 @@ TEST_CASE("after a move another peer counts, whatever the one before answers") {
   REQUIRE(f.lines.size() == 2);
   CHECK(f.lines[1] == "no contact with ps 2 for 2 s: reset");
   f.contact.reset();
+}
+
+TEST_CASE("a peer that others wait for is named once it has been reached") {
+  Fixture f(absl::UnavailableError("connection refused"), /*waits_for_first=*/true);
+  f.Ticks(40);
+  CHECK(f.lines.empty());
+  f.peer.answers_at_once = absl::OkStatus();
+  f.Ticks(1);
+  f.peer.answers_at_once = absl::UnavailableError("reset");
+  f.Ticks(4);
+  CHECK(f.lines == Lines{"no contact with ps 1 for 2 s: reset"});
 }
 
 TEST_CASE("a contact ends while a call is under way, and later ticks do nothing") {

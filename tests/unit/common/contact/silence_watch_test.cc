@@ -34,7 +34,7 @@ TEST_CASE("a silent peer is named every five seconds, with the reason, and its r
   watch.OnFailure("connection refused");
   CHECK(LookUntil(&watch, 9, 12) ==
         Lines{"no contact with the chief for 10 s: connection refused"});
-  CHECK(watch.OnHeard(kStart + absl::Seconds(13)) == "the chief is back after 13 s");
+  CHECK(watch.OnHeard(kStart + absl::Seconds(13)) == "contact with the chief again, after 13 s");
   CHECK_FALSE(watch.OnHeard(kStart + absl::Seconds(14)).has_value());
 }
 

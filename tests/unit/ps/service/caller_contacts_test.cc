@@ -1,8 +1,9 @@
+#include "ps/service/caller_contacts.h"
+
 #include <catch2/catch.hpp>
 #include <set>
 #include <vector>
 
-#include "ps/service/worker_contacts.h"
 #include "tests/support/manual_time.h"
 
 namespace lockstep::ps {
@@ -23,6 +24,9 @@ struct Fixture {
                      .incarnation = Incarnation(incarnation)},
                     lease);
   }
+  void PingOfChief(uint32_t index) {
+    contacts.OnPing({CallerContacts::Server::kChief, index}, kLease);
+  }
   // In steps that the contacts look at.
   void Pass(absl::Duration time_passes) {
     for (absl::Duration passed; passed < time_passes; passed += absl::Milliseconds(250)) {
@@ -33,7 +37,7 @@ struct Fixture {
   test::ManualTime time;
   Lines lines;
   std::set<uint64_t> gone;  // incarnations that are no members
-  WorkerContacts contacts{
+  CallerContacts contacts{
       &time,
       [this](const WorkerIdentity& worker) { return !gone.contains(worker.incarnation.value()); },
       [this](absl::string_view line) { lines.emplace_back(line); }};
@@ -54,7 +58,7 @@ TEST_CASE("a worker whose pings stop is named after its lease, others are not") 
   CHECK(f.lines == Lines{"no contact with worker 1 for 2 s: none of its pings comes"});
   f.Ping(1);
   CHECK(f.lines.size() == 2);
-  CHECK(f.lines.back() == "worker 1 is back after 2 s");
+  CHECK(f.lines.back() == "contact with worker 1 again, after 2 s");
   f.Pass(absl::Seconds(1));
   CHECK(f.lines.size() == 2);
 }
@@ -90,6 +94,28 @@ TEST_CASE("a ps that was stopped does not take its own absence for the workers'"
   CHECK(f.lines.empty());
   f.Pass(absl::Milliseconds(500));
   CHECK(f.lines.size() == 1);
+}
+
+TEST_CASE("a chief and a ps that fall silent are named, and forgotten after a while") {
+  Fixture f;
+  f.PingOfChief(1);
+  f.contacts.OnPing({CallerContacts::Server::kPs, 0}, kLease);
+  f.Pass(kLease);
+  CHECK(f.lines == Lines{"no contact with chief 1 for 2 s: none of its pings comes",
+                         "no contact with ps 0 for 2 s: none of its pings comes"});
+  f.Pass(absl::Minutes(2));
+  CHECK(f.lines.size() == 8);  // after 2, 7, 12 and 17 s
+  f.PingOfChief(1);
+  CHECK(f.lines.size() == 8);
+}
+
+TEST_CASE("the pings of a few servers are noted, whatever indices callers make up") {
+  Fixture f;
+  for (uint32_t index = 0; index < 10 * CallerContacts::kMostServers; ++index) {
+    f.PingOfChief(index);
+  }
+  f.Pass(kLease);
+  CHECK(f.lines.size() == CallerContacts::kMostServers);
 }
 
 }  // namespace

@@ -98,11 +98,13 @@ TEST_CASE("a call that this worker has cancelled is made at no other chief") {
   CHECK(f.calls[1].empty());
 }
 
-TEST_CASE("the chief that answered last is asked first") {
+TEST_CASE("the chief that answered last is asked first, and named") {
   Fixture f;
   f.Beat();
   f.Answer(0, kStandby);
+  CHECK(f.client->last_chief() == "chief 0 (0)");
   f.Answer(1);
+  CHECK(f.client->last_chief() == "chief 1 (1)");
   f.Beat();
   CHECK(f.calls[0].empty());
   f.Answer(1);
@@ -145,6 +147,7 @@ TEST_CASE("a chief that was stopped keeps a call for less than a lease and a sec
 
 TEST_CASE("the only chief is called as ever") {
   Fixture f(1);
+  CHECK(f.client->last_chief() == "the chief (0)");
   const auto got = f.Beat();
   CHECK(f.calls[0][0].method.deadline == kHeartbeat.deadline);
   f.Answer(0, kStandby);

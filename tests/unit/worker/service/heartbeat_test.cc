@@ -30,6 +30,7 @@ struct Fixture {
                   return GroupViewId{3, 5, 7};
                 },
             .reply = [](const HeartbeatReply&) {},
+            .chief_name = [] { return "the chief"; },
             .end =
                 [this](absl::Status status) {
                   ended = status;
