@@ -24,12 +24,16 @@ ProxyNetwork::ProxyNetwork(const ClusterSpec& spec)
   }
 }
 
+size_t ProxyNetwork::NumberOf(const TaskId& task) const {
+  return task.role == Role::kPs ? task.index : num_ps_ + task.index;
+}
+
 const std::string& ProxyNetwork::ListenAddressOf(const TaskId& task) const {
-  return ports_.addresses()[task.role == Role::kPs ? task.index : num_ps_ + task.index];
+  return ports_.addresses()[NumberOf(task)];
 }
 
 FaultProxy* ProxyNetwork::ProxyOf(const TaskId& task) const {
-  return proxies_[task.role == Role::kPs ? task.index : num_ps_ + task.index].get();
+  return proxies_[NumberOf(task)].get();
 }
 
 std::vector<std::string> ProxyNetwork::CommandOf(const TaskId& task,

@@ -2,6 +2,7 @@
 // keep copies of each other, have none.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ class ProxyNetwork : public ChaosNetwork {
   void Heal(const Fault& fault, const FaultTasks& tasks) override;
 
  private:
+  // Of a ps or a chief, in ports_ and proxies_.
+  size_t NumberOf(const TaskId& task) const;
   const std::string& ListenAddressOf(const TaskId& task) const;
   FaultProxy* ProxyOf(const TaskId& task) const;
 
