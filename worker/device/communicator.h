@@ -35,8 +35,9 @@ class Communicator {
   // others still wait for it.
   virtual absl::Status Await(std::span<Event* const> by_device) = 0;
   // Ends what was enqueued, whether or not all devices have come to it: where one has failed, the
-  // others would wait for it for ever. Results are lost, and later ReduceToFirst may fail.
-  virtual void Abort() = 0;
+  // others would wait for it for ever. Results are lost. Later ReduceToFirst may fail with `step`,
+  // the error for which this is called.
+  virtual void Abort(const absl::Status& step) = 0;
 };
 
 }  // namespace lockstep::worker

@@ -38,7 +38,7 @@ class DeviceSums {
   // for it.
   absl::Status Await(int variable);
   // As Communicator::Abort: before Finish, after an error of any kind.
-  void Abort() { devices_.communicator()->Abort(); }
+  void Abort(const absl::Status& step) { devices_.communicator()->Abort(step); }
   // Blocks until nothing that was enqueued runs. The status() of a device.
   absl::Status Finish();
 

@@ -37,7 +37,7 @@ class HierarchicalCopy final : public Communicator {
   // A device waits for those behind it alone, so the last is waited for first.
   absl::Status Await(std::span<Event* const> by_device) override;
   // Nothing to end: a copy does not wait for its source to take part.
-  void Abort() override {}
+  void Abort(const absl::Status&) override {}
 
  private:
   // A sum that one device makes: of its own values and copies of others'.

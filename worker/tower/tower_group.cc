@@ -177,7 +177,7 @@ absl::Status TowerGroup::AwaitPeers(int variable) {
 absl::Status TowerGroup::Finish(const absl::Status& step) {
   absl::Status status;
   if (sums_ != nullptr) {
-    if (!step.ok()) sums_->Abort();
+    if (!step.ok()) sums_->Abort(step);
     status.Update(sums_->Finish());
   }
   for (const std::unique_ptr<Tower>& tower : towers_) status.Update(tower->Finish());

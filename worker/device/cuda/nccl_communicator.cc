@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
@@ -111,8 +112,11 @@ absl::Status NcclCommunicator::Enqueue(std::span<const MutableTensorView> by_dev
   return status;
 }
 
-void NcclCommunicator::Abort() {
-  Fail(absl::InternalError("NCCL was aborted")).IgnoreError();
+void NcclCommunicator::Abort(const absl::Status& step) {
+  LOCKSTEP_CHECK(!step.ok());
+  if (failure_.ok()) {
+    failure_ = Annotate(step, absl::StrCat(names(), ": NCCL was aborted, because a step failed"));
+  }
   for (const NcclComm comm : std::exchange(comms_, {})) {
     const absl::Status status = library_->ToStatus((*library_)->CommAbort(comm), "ncclCommAbort");
     if (!status.ok()) log::Warning(absl::StrCat(names(), ": ", status.message()));

@@ -29,7 +29,7 @@ class NcclCommunicator : public Communicator {
   absl::Status ReduceToFirst(std::span<const MutableTensorView> by_device,
                              std::span<Stream* const> streams) override;
   absl::Status Await(std::span<Event* const> by_device) override;
-  void Abort() override;
+  void Abort(const absl::Status& step) override;
 
  private:
   NcclCommunicator(const NcclLibrary* library, std::vector<const CudaDevice*> gpus);

@@ -155,11 +155,24 @@ TEST_CASE("after an abort each reduction is refused, and nothing waits") {
   const int64_t calls = nccl.calls();
   CHECK(communicator->ReduceToFirst(values, streams) == failed);
   CHECK(nccl.calls() == calls);
-  communicator->Abort();
-  communicator->Abort();
+  communicator->Abort(failed);
+  communicator->Abort(failed);
   CHECK(nccl.aborted() == 2);
   CHECK(ranks.Read(0) == std::vector<float>{1, 2, 3, 4, 5});
   CHECK(communicator->ReduceToFirst(values, streams) == failed);
+}
+
+TEST_CASE("what is aborted for a step's error tells that error from then on") {
+  Ranks ranks(2);
+  FakeNccl nccl;
+  const auto communicator = *NcclCommunicator::Create(nccl.library(), ranks.gpus());
+  const std::vector<Stream*> streams = ranks.streams();
+  const std::vector<MutableTensorView> values = ranks.Fill();
+  communicator->Abort(absl::InvalidArgumentError("a batch of 3 examples"));
+  communicator->Abort(absl::InternalError("a later one"));
+  CHECK(communicator->ReduceToFirst(values, streams) ==
+        absl::InvalidArgumentError("cuda:0,cuda:1: NCCL was aborted, because a step failed: a "
+                                   "batch of 3 examples"));
 }
 
 TEST_CASE("a GPU that has failed is told of before NCCL is asked") {
@@ -172,7 +185,7 @@ TEST_CASE("a GPU that has failed is told of before NCCL is asked") {
   ranks.gpus()[1]->Fail(test::kErrorLaunchFailed, "cuLaunchKernel");
   const absl::Status failed = communicator->ReduceToFirst(values, streams);
   CHECK_THAT(std::string(failed.message()), Catch::StartsWith("cuda:1: cuLaunchKernel: "));
-  communicator->Abort();
+  communicator->Abort(failed);
   CHECK(communicator->ReduceToFirst(values, streams) == failed);
   CHECK(nccl.calls() == calls + 2);  // both communicators were aborted
 }
