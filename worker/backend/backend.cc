@@ -150,10 +150,8 @@ void Backend::ConnectBehind(const TowerDevices& gpus, size_t reader) const {
 absl::StatusOr<std::unique_ptr<Communicator>> Backend::MakeNccl(const TowerDevices& gpus) const {
   LOCKSTEP_CHECK(first_ != nullptr);
   LOCKSTEP_ASSIGN_OR_RETURN(const cuda::NcclLibrary* const nccl, cuda::SharedNccl());
-  std::vector<const cuda::CudaDevice*> all;
-  for (const Device* const gpu : gpus.all()) {
-    all.push_back(static_cast<const cuda::CudaDevice*>(gpu));
-  }
+  std::vector<cuda::CudaDevice*> all;
+  for (Device* const gpu : gpus.all()) all.push_back(static_cast<cuda::CudaDevice*>(gpu));
   return cuda::NcclCommunicator::Create(nccl, std::move(all));
 }
 

@@ -163,8 +163,8 @@ NcclResult FakeNccl::Launch(const std::vector<Reduction>& by_rank,
     driver.LoseDevice(devices[lost_rank_]);
     return kNcclSuccess;
   }
-  if (group == endless_group_) {
-    async_error_ = kNcclUnhandledCudaError;
+  if (group == endless_group_ || group == stalled_group_) {
+    if (group == endless_group_) async_error_ = kNcclUnhandledCudaError;
     driver.Block(streams);
     return kNcclSuccess;
   }

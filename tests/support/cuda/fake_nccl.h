@@ -42,6 +42,8 @@ class FakeNccl {
   int64_t groups() const { return groups_; }
   // The so-many-th group from now on does not end, and ncclCommGetAsyncError tells of an error.
   void FailAsynchronously(int64_t group) { endless_group_ = groups_ + group; }
+  // The so-many-th group from now on does not end, and no call tells of it.
+  void Stall(int64_t group) { stalled_group_ = groups_ + group; }
   // So far, but those of ncclCommGetAsyncError.
   int64_t calls() const { return calls_; }
   // "ncclGroupEnd"; empty: none has failed so.
@@ -82,6 +84,7 @@ class FakeNccl {
   size_t lost_rank_ = 0;
   int64_t losing_group_ = -1;
   int64_t endless_group_ = -1;
+  int64_t stalled_group_ = -1;
   worker::cuda::NcclResult async_error_ = 0;
   int aborted_ = 0;
   int64_t calls_ = 0;

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/annotate.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
@@ -19,10 +20,44 @@ namespace {
 // Of looks at the events: little beside a step, and nothing that a GPU notices.
 constexpr absl::Duration kPollInterval = absl::Microseconds(50);
 
+// One number on each GPU, and the stream and event with which it takes part in their sum.
+class FirstSum {
+ public:
+  absl::Status Prepare(std::span<CudaDevice* const> gpus) {
+    static constexpr float kZero = 0;
+    for (CudaDevice* const gpu : gpus) {
+      LOCKSTEP_ASSIGN_OR_RETURN(memory_.emplace_back(), gpu->Allocate(sizeof(kZero)));
+      LOCKSTEP_ASSIGN_OR_RETURN(events_.emplace_back(), gpu->CreateEvent());
+      LOCKSTEP_ASSIGN_OR_RETURN(streams_.emplace_back(), gpu->CreateStream({}));
+      streams_.back()->CopyToDevice(memory_.back().get(), &kZero, sizeof(kZero));
+      values_.push_back({DType::kFloat32, Shape({1}), memory_.back().get()});
+      stream_pointers_.push_back(streams_.back().get());
+      event_pointers_.push_back(events_.back().get());
+    }
+    return absl::OkStatus();
+  }
+
+  std::span<const MutableTensorView> values() const { return values_; }
+  std::span<Stream* const> streams() const { return stream_pointers_; }
+  // Behind what the streams have got. Returns them by device.
+  std::span<Event* const> RecordEvents() {
+    for (size_t gpu = 0; gpu < events_.size(); ++gpu) streams_[gpu]->Record(event_pointers_[gpu]);
+    return event_pointers_;
+  }
+
+ private:
+  std::vector<DeviceBuffer> memory_;
+  std::vector<std::unique_ptr<Event>> events_;
+  std::vector<MutableTensorView> values_;
+  std::vector<Stream*> stream_pointers_;
+  std::vector<Event*> event_pointers_;
+  std::vector<std::unique_ptr<Stream>> streams_;  // last: uses all above
+};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Create(
-    const NcclLibrary* library, std::vector<const CudaDevice*> gpus) {
+    const NcclLibrary* library, std::vector<CudaDevice*> gpus, absl::Duration limit) {
   LOCKSTEP_CHECK(gpus.size() > 1);
   std::vector<int> ordinals;
   for (const CudaDevice* const gpu : gpus) ordinals.push_back(gpu->ordinal());
@@ -32,11 +67,22 @@ absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Create(
       (*library)->CommInitAll(comms.data(), static_cast<int>(comms.size()), ordinals.data()),
       absl::StrCat(made->names(), ": ncclCommInitAll")));
   made->comms_ = std::move(comms);
+  LOCKSTEP_RETURN_IF_ERROR(made->Connect(limit));
   return made;
 }
 
-NcclCommunicator::NcclCommunicator(const NcclLibrary* library, std::vector<const CudaDevice*> gpus)
+NcclCommunicator::NcclCommunicator(const NcclLibrary* library, std::vector<CudaDevice*> gpus)
     : library_(library), gpus_(std::move(gpus)) {}
+
+absl::Status NcclCommunicator::Connect(absl::Duration limit) {
+  FirstSum first;
+  absl::Status status = first.Prepare(gpus_);
+  if (status.ok()) status = ReduceToFirst(first.values(), first.streams());
+  if (status.ok()) status = AwaitFor(first.RecordEvents(), limit);
+  // Before `first` goes: its streams wait for what NCCL has launched.
+  if (!status.ok()) Abort(status);
+  return status;
+}
 
 NcclCommunicator::~NcclCommunicator() {
   for (const NcclComm comm : comms_) {
@@ -67,6 +113,11 @@ absl::Status NcclCommunicator::Fail(const absl::Status& error) {
 }
 
 absl::Status NcclCommunicator::Await(std::span<Event* const> by_device) {
+  return AwaitFor(by_device, absl::InfiniteDuration());
+}
+
+absl::Status NcclCommunicator::AwaitFor(std::span<Event* const> by_device, absl::Duration limit) {
+  const absl::Duration begin = Clock::Real()->Monotonic();
   while (true) {
     size_t reached = 0;
     for (Event* const event : by_device) {
@@ -75,6 +126,12 @@ absl::Status NcclCommunicator::Await(std::span<Event* const> by_device) {
     }
     if (reached == by_device.size()) return absl::OkStatus();
     if (const absl::Status error = AsyncError(); !error.ok()) return Fail(error);
+    if (Clock::Real()->Monotonic() - begin >= limit) {
+      return Fail(absl::DeadlineExceededError(
+          absl::StrCat("ncclReduce: expected a sum within ", absl::FormatDuration(limit),
+                       ", got none. Remedy: NCCL_P2P_DISABLE=1, where an IOMMU or PCIe access "
+                       "control breaks copies between GPUs; NCCL_DEBUG=INFO tells more")));
+    }
     absl::SleepFor(kPollInterval);
   }
 }

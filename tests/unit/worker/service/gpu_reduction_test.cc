@@ -153,6 +153,10 @@ TEST_CASE("without NCCL, and where it refuses, gradients are copied to the first
   nccl.FailCall(0);
   CHECK(gpus.Make("towers: 2").reduction() == expected);
   CHECK(nccl.failed_call() == "ncclCommInitAll");
+  nccl.FailCall(4);
+  CHECK(gpus.Make("towers: 2").reduction() == expected);
+  CHECK(nccl.failed_call() == "ncclGroupEnd");
+  CHECK(nccl.live() == 0);
 }
 
 TEST_CASE(

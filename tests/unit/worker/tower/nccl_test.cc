@@ -33,7 +33,7 @@ constexpr Layout kLayouts[] = {{2, 2}, {3, 3}, {3, 2}};
 class NcclGpus {
  public:
   explicit NcclGpus(int count) {
-    std::vector<const cuda::CudaDevice*> all;
+    std::vector<cuda::CudaDevice*> all;
     for (int i = 0; i < count; ++i) {
       const auto gpu = test::MakeFakeGpu(/*seed=*/1, i);
       all.push_back(gpu.get());

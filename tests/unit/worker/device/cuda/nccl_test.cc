@@ -1,6 +1,7 @@
 // NCCL that is opened at run time, and communicators of an NCCL that is imitated.
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,8 +61,8 @@ class Ranks {
     }
   }
 
-  std::vector<const CudaDevice*> gpus() const {
-    std::vector<const CudaDevice*> all;
+  std::vector<CudaDevice*> gpus() const {
+    std::vector<CudaDevice*> all;
     for (const auto& gpu : gpus_) all.push_back(gpu.get());
     return all;
   }
@@ -134,11 +135,61 @@ TEST_CASE("communicators end with their owner, also where NCCL refuses that") {
 TEST_CASE("GPUs that NCCL refuses leave nothing behind") {
   const Ranks ranks(2);
   FakeNccl nccl;
-  const CudaDevice* const gpu = ranks.gpus()[0];
+  CudaDevice* const gpu = ranks.gpus()[0];
   const absl::Status twice = NcclCommunicator::Create(nccl.library(), {gpu, gpu}).status();
   CHECK(twice == absl::InternalError("cuda:0,cuda:0: ncclCommInitAll: what NCCL says: and more"));
-  nccl.FailCall(0);
-  CHECK(absl::IsInternal(NcclCommunicator::Create(nccl.library(), ranks.gpus()).status()));
+  CHECK(nccl.live() == 0);
+}
+
+TEST_CASE("a refusal to connect the GPUs comes as they are made a communicator") {
+  constexpr int64_t kCalls = 5;  // init, begin of a group, a reduction for each GPU, its end
+  for (int64_t n = 0; n < kCalls; ++n) {
+    CAPTURE(n);
+    const Ranks ranks(2);
+    const size_t live = FakeDriver::Current().live();
+    FakeNccl nccl;
+    nccl.FailCall(n);
+    const absl::Status refused = NcclCommunicator::Create(nccl.library(), ranks.gpus()).status();
+    CHECK(absl::IsInternal(refused));
+    CHECK_THAT(std::string(refused.message()),
+               Catch::StartsWith("cuda:0,cuda:1: " + nccl.failed_call()));
+    CHECK(nccl.live() == 0);
+    CHECK(FakeDriver::Current().live() == live);
+    // Gradients are copied from then on.
+    for (const CudaDevice* const gpu : ranks.gpus()) CHECK(gpu->status().ok());
+  }
+}
+
+TEST_CASE("a first sum that some GPUs alone have begun, that fails or stalls ends Create") {
+  const auto refused = [](const std::function<void(FakeNccl*)>& fail) {
+    const Ranks ranks(3);
+    const size_t live = FakeDriver::Current().live();
+    FakeNccl nccl;
+    fail(&nccl);
+    const absl::Status status =
+        NcclCommunicator::Create(nccl.library(), ranks.gpus(), absl::ZeroDuration()).status();
+    CHECK(nccl.aborted() == 3);
+    CHECK(FakeDriver::Current().live() == live);
+    for (const CudaDevice* const gpu : ranks.gpus()) CHECK(gpu->status().ok());
+    return std::string(status.message());
+  };
+  CHECK(refused([](FakeNccl* nccl) { nccl->FailHalfway(); }) ==
+        "cuda:0,cuda:1,cuda:2: ncclGroupEnd: what NCCL says: and more");
+  CHECK(refused([](FakeNccl* nccl) { nccl->FailAsynchronously(0); }) ==
+        "cuda:0,cuda:1,cuda:2: ncclReduce: what NCCL says: and more");
+  CHECK_THAT(refused([](FakeNccl* nccl) { nccl->Stall(0); }),
+             Catch::StartsWith("cuda:0,cuda:1,cuda:2: ncclReduce: expected a sum within 0, got "
+                               "none. Remedy: NCCL_P2P_DISABLE=1"));
+}
+
+TEST_CASE("a GPU without memory for the first sum is named, and keeps no communicator") {
+  const Ranks ranks(2);
+  FakeDriver::Current().SetMemory(2 * Ranks::kElements * sizeof(float));
+  const DeviceBuffer rest = *ranks.gpus()[1]->Allocate(Ranks::kElements * sizeof(float));
+  FakeNccl nccl;
+  const absl::Status refused = NcclCommunicator::Create(nccl.library(), ranks.gpus()).status();
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK_THAT(std::string(refused.message()), Catch::StartsWith("cuda:1: no memory for 4 bytes"));
   CHECK(nccl.live() == 0);
 }
 
