@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "tests/support/cuda/fake_calls.h"
+#include "worker/device/cuda/launch_lock.h"
 
 namespace lockstep::test {
 
@@ -19,6 +20,7 @@ using worker::cuda::DriverFunctions;
 using worker::cuda::kErrorCaptureInvalidated;
 using worker::cuda::kErrorCaptureUnsupported;
 using worker::cuda::kSuccess;
+using worker::cuda::LaunchLock;
 
 namespace {
 
@@ -66,6 +68,7 @@ FakeDriver& FakeDriver::Current() { return *current_driver; }
 
 bool FakeDriver::Enqueue(CUstream stream, std::function<void()> work) {
   absl::MutexLock lock(&mutex_);
+  NoteLockOf("work");
   return Submit(stream, [this, work = std::move(work)](HostStream* on) {
            mutex_.AssertHeld();
            EnqueueOn(on, work);
@@ -200,7 +203,17 @@ size_t FakeDriver::live() const {
          graphs_.size() + executables_.size() + modules_ + contexts_;
 }
 
+std::set<std::string> FakeDriver::calls_without_lock() const {
+  absl::MutexLock lock(&mutex_);
+  return calls_without_lock_;
+}
+
+void FakeDriver::NoteLockOf(const char* call) {
+  if (LaunchLock::held() == LaunchLock::Hold::kNone) calls_without_lock_.insert(call);
+}
+
 CUresult FakeDriver::Enter(const char* call, bool needs_context) {
+  NoteLockOf(call);
   if (calls_++ == failing_call_) {
     failed_call_ = call;
     return failing_result_;

@@ -79,6 +79,8 @@ class FakeDriver {
   int64_t calls() const;
   // "cuMemAlloc"; empty: none has failed so.
   std::string failed_call() const;
+  // Calls that threads made without the LaunchLock, work that libraries enqueued ("work") included.
+  std::set<std::string> calls_without_lock() const;
   // From now on `device` does not read the memory of `peer` directly; or no device another one's.
   void CutLink(int device, int peer);
   void CutLinks();
@@ -107,6 +109,7 @@ class FakeDriver {
     bool is_valid = true;
   };
 
+  void NoteLockOf(const char* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What a call returns at once; kSuccess: it goes on.
   CUresult Enter(const char* call, bool needs_context = true) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs what was enqueued, but for streams that are blocked. The error of the work.
@@ -185,6 +188,7 @@ class FakeDriver {
   CUresult failing_result_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<int> lost_device_ ABSL_GUARDED_BY(mutex_);
   std::string failed_call_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> calls_without_lock_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::test

@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "tests/support/cuda/fake_driver.h"
+#include "worker/device/cuda/launch_lock.h"
 
 namespace lockstep::test {
 
@@ -60,14 +61,14 @@ struct FakeNcclCalls {
   }
 
   static NcclResult GroupStart() {
-    if (const NcclResult failed = current->Enter("ncclGroupStart")) return failed;
+    if (const NcclResult failed = current->EnterGroup("ncclGroupStart")) return failed;
     current->is_in_group_ = true;
     current->group_error_ = kNcclSuccess;
     return kNcclSuccess;
   }
   static NcclResult Reduce(const void* from, void* to, size_t count, int type, int op, int root,
                            NcclComm comm, CUstream stream) {
-    NcclResult result = current->Enter("ncclReduce");
+    NcclResult result = current->EnterGroup("ncclReduce");
     const auto found = current->comms_.find(comm);
     const bool is_valid = type == kNcclFloat32 && op == kNcclSum && root == 0 &&
                           current->is_in_group_ && found != current->comms_.end();
@@ -87,7 +88,7 @@ struct FakeNcclCalls {
     return result;
   }
   static NcclResult GroupEnd() {
-    NcclResult result = current->Enter("ncclGroupEnd");
+    NcclResult result = current->EnterGroup("ncclGroupEnd");
     if (!std::exchange(current->is_in_group_, false)) return kNcclInvalidUsage;
     if (result == kNcclSuccess) result = current->group_error_;
     if (result == kNcclSuccess) result = current->LaunchGroup();
@@ -118,6 +119,11 @@ NcclResult FakeNccl::Enter(const char* call) {
   if (calls_++ != failing_call_) return kNcclSuccess;
   failed_call_ = call;
   return kNcclUnhandledCudaError;
+}
+
+NcclResult FakeNccl::EnterGroup(const char* call) {
+  if (LaunchLock::held() != LaunchLock::Hold::kExclusive) launches_alone_ = false;
+  return Enter(call);
 }
 
 NcclResult FakeNccl::LaunchGroup() {

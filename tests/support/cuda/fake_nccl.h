@@ -44,6 +44,8 @@ class FakeNccl {
   void FailAsynchronously(int64_t group) { endless_group_ = groups_ + group; }
   // The so-many-th group from now on does not end, and no call tells of it.
   void Stall(int64_t group) { stalled_group_ = groups_ + group; }
+  // Whether each of its calls for a group was made under the LaunchLock, alone.
+  bool launches_alone() const { return launches_alone_; }
   // So far, but those of ncclCommGetAsyncError.
   int64_t calls() const { return calls_; }
   // "ncclGroupEnd"; empty: none has failed so.
@@ -69,6 +71,7 @@ class FakeNccl {
   };
 
   worker::cuda::NcclResult Enter(const char* call);
+  worker::cuda::NcclResult EnterGroup(const char* call);
   worker::cuda::NcclResult LaunchGroup();
   // One of a clique, by rank.
   worker::cuda::NcclResult Launch(const std::vector<Reduction>& by_rank,
@@ -86,6 +89,7 @@ class FakeNccl {
   int64_t endless_group_ = -1;
   int64_t stalled_group_ = -1;
   worker::cuda::NcclResult async_error_ = 0;
+  bool launches_alone_ = true;
   int aborted_ = 0;
   int64_t calls_ = 0;
   int64_t failing_call_ = -1;

@@ -93,7 +93,7 @@ void CudaDevice::MakeCurrent() const {
 
 void CudaDevice::WaitForAll() const {
   MakeCurrent();
-  driver()->CtxSynchronize();
+  driver().waits().CtxSynchronize();
 }
 
 absl::StatusOr<bool> CudaDevice::HasLinkTo(const Device& other) const {

@@ -25,7 +25,7 @@ CudaEvent::~CudaEvent() {
 absl::Status CudaEvent::Wait() {
   if (!device_->has_failed()) {
     device_->MakeCurrent();
-    const CUresult result = device_->driver()->EventSynchronize(event_);
+    const CUresult result = device_->driver().waits().EventSynchronize(event_);
     if (result != kSuccess) device_->Fail(result, "cuEventSynchronize");
   }
   if (device_->has_failed()) device_->WaitForAll();
@@ -42,7 +42,7 @@ absl::StatusOr<bool> CudaEvent::IsReached() const {
 
 CudaStream::~CudaStream() {
   device_->MakeCurrent();
-  CUresult result = device_->driver()->StreamSynchronize(stream_);
+  CUresult result = device_->driver().waits().StreamSynchronize(stream_);
   if (result != kSuccess) device_->Fail(result, "cuStreamSynchronize");
   result = device_->driver()->StreamDestroy(stream_);
   if (result != kSuccess) device_->Fail(result, "cuStreamDestroy");

@@ -64,12 +64,12 @@ absl::Status Driver::Initialize(int least_version) {
         "no CUDA device: ", call, ": ", Describe(result), ". Remedy: ", RemedyFor(result)));
   };
   // The version is known without a device, and says more than the errors of an old driver.
-  LOCKSTEP_RETURN_IF_ERROR(check(functions_.DriverGetVersion(&version_), "cuDriverGetVersion"));
+  LOCKSTEP_RETURN_IF_ERROR(check((*this)->DriverGetVersion(&version_), "cuDriverGetVersion"));
   if (version_ < least_version) {
     return TooOld(absl::StrCat("it supports CUDA ", VersionText(version_)), least_version);
   }
-  LOCKSTEP_RETURN_IF_ERROR(check(functions_.Init(0), "cuInit"));
-  LOCKSTEP_RETURN_IF_ERROR(check(functions_.DeviceGetCount(&device_count_), "cuDeviceGetCount"));
+  LOCKSTEP_RETURN_IF_ERROR(check((*this)->Init(0), "cuInit"));
+  LOCKSTEP_RETURN_IF_ERROR(check((*this)->DeviceGetCount(&device_count_), "cuDeviceGetCount"));
   if (device_count_ == 0) return check(kErrorNoDevice, "cuDeviceGetCount");
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "worker/device/cuda/driver_api.h"
+#include "worker/device/cuda/launch_lock.h"
 
 namespace lockstep::worker::cuda {
 
@@ -30,7 +31,12 @@ class Driver {
   // RESOURCE_EXHAUSTED for memory, INTERNAL for all others.
   absl::Status ToStatus(CUresult result, absl::string_view call) const;
 
-  const DriverFunctions* operator->() const { return &functions_; }
+  // A call that does not wait for an event or a stream.
+  LockedCalls<DriverFunctions> operator->() const {
+    return LockedCalls<DriverFunctions>(&functions_);
+  }
+  // One that does, without the lock.
+  const DriverFunctions& waits() const { return functions_; }
   // Of CUDA that the driver supports, times 1000.
   int version() const { return version_; }
   // Those that CUDA_VISIBLE_DEVICES leaves, at least 1.

@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "worker/device/cuda/cuda_stream.h"
+#include "worker/device/cuda/launch_lock.h"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -149,6 +150,7 @@ absl::Status NcclCommunicator::AsyncError() const {
 absl::Status NcclCommunicator::Enqueue(std::span<const MutableTensorView> by_device,
                                        std::span<Stream* const> streams) const {
   LOCKSTEP_CHECK(by_device.size() == gpus_.size() && streams.size() == gpus_.size());
+  const LaunchLock::Exclusive lock;
   LOCKSTEP_RETURN_IF_ERROR(library_->ToStatus((*library_)->GroupStart(), "ncclGroupStart"));
   absl::Status status;
   for (size_t rank = 0; rank < gpus_.size(); ++rank) {

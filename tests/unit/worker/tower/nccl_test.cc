@@ -2,7 +2,9 @@
 // imitates.
 #include <catch2/catch.hpp>
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -231,6 +233,32 @@ TEST_CASE("a call of the driver that fails with NCCL ends the step with that err
     CHECK(ExitCodeFor(step.status) == ExitCode::kDeviceFailed);
     CHECK_THAT(std::string(step.status.message()), Catch::Contains(": " + fake.failed_call()));
     CHECK(Train(group.get(), graph, kTowers, 1).status() == step.status);
+  }
+}
+
+TEST_CASE("an evaluation beside training makes no call of CUDA between NCCL's launches") {
+  for (const char* const model : {kDense, kLeNet}) {
+    const ModelGraph graph = GraphOf(model);
+    NcclGpus gpus(2);
+    FakeDriver& fake = FakeDriver::Current();
+    Device* const first = gpus.towers().first();
+    auto group = *MakeGroup(graph, gpus.towers(), cuda::Ops(), OptionsOf(2, 0));
+    // Loads and unloads code, takes and frees memory, makes and ends objects of libraries.
+    std::thread evaluation([&] {
+      for (int round = 0; round < 3; ++round) {
+        const auto tower =
+            *Tower::Create(graph, first, cuda::Ops(), {.batches = {4}, .training = false});
+        const Operands operands(graph);
+        CHECK(tower->Evaluate(BatchOf(graph, 4, 0), {operands.variable_views}).ok());
+      }
+    });
+    for (int step = 0; step < 3; ++step) REQUIRE(Train(group.get(), graph, 2, 0).ok());
+    evaluation.join();
+    group.reset();
+    CHECK(gpus.nccl()->groups() > 0);
+    CHECK(gpus.nccl()->launches_alone());
+    CHECK(fake.calls_without_lock() ==
+          std::set<std::string>{"cuEventSynchronize", "cuStreamSynchronize"});
   }
 }
 

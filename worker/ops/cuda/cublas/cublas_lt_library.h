@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "worker/device/cuda/launch_lock.h"
 #include "worker/ops/cuda/cublas/cublas_lt_api.h"
 
 namespace lockstep::worker::cuda {
@@ -22,7 +23,9 @@ class CublasLtLibrary {
   // OK, or INTERNAL "<call>: <name of the error>".
   absl::Status ToStatus(CublasStatus status, absl::string_view call) const;
 
-  const CublasLtFunctions* operator->() const { return &functions_; }
+  LockedCalls<CublasLtFunctions> operator->() const {
+    return LockedCalls<CublasLtFunctions>(&functions_);
+  }
 
  private:
   CublasLtFunctions functions_;

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "worker/device/cuda/launch_lock.h"
 #include "worker/ops/cuda/cudnn/cudnn_api.h"
 
 namespace lockstep::worker::cuda {
@@ -25,7 +26,9 @@ class CudnnLibrary {
   // call.
   absl::Status ToStatus(CudnnStatus status, absl::string_view call) const;
 
-  const CudnnFunctions* operator->() const { return &functions_; }
+  LockedCalls<CudnnFunctions> operator->() const {
+    return LockedCalls<CudnnFunctions>(&functions_);
+  }
 
  private:
   CudnnFunctions functions_;

@@ -83,7 +83,7 @@ TEST_CASE("a product leaves nothing of cuBLASLt behind") {
 }
 
 TEST_CASE("a shape for which cuBLASLt has no algorithm is named") {
-  CublasLtFunctions functions = *test::FakeCublasLt().operator->();
+  CublasLtFunctions functions = *test::FakeCublasLt().operator->().operator->();
   functions.AlgoGetHeuristic = [](CublasLtContext*, CublasLtMatmulDesc*, CublasLtMatrixLayout*,
                                   CublasLtMatrixLayout*, CublasLtMatrixLayout*,
                                   CublasLtMatrixLayout*, CublasLtPreference*, int,
