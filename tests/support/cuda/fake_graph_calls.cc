@@ -56,6 +56,15 @@ void FakeGraphCalls::AddTo(DriverFunctions* functions) {
       return kSuccess;
     });
   };
+  functions->GraphUpload = [](CUgraphExec executable, CUstream stream) -> CUresult {
+    return Call("cuGraphUpload", [&](FakeDriver& driver) {
+      const auto found = driver.executables_.find(executable);
+      if (found == driver.executables_.end() || driver.Find(stream) == nullptr) {
+        return kErrorInvalidValue;
+      }
+      return driver.CaptureOf(stream) == nullptr ? kSuccess : kErrorCaptureUnsupported;
+    });
+  };
   functions->GraphLaunch = [](CUgraphExec executable, CUstream stream) -> CUresult {
     return Call("cuGraphLaunch", [&](FakeDriver& driver) {
       const auto found = driver.executables_.find(executable);

@@ -177,6 +177,7 @@ std::unique_ptr<WorkGraph> CudaStream::Instantiate(CUgraph graph) {
     const CUresult result = device_->driver()->GraphInstantiate(&executable, graph, /*flags=*/0);
     if (result == kSuccess) {
       made = std::make_unique<CudaGraph>(device_, executable, captured_);
+      if (!Upload(executable)) made.reset();
     } else {
       Fail(result, "cuGraphInstantiateWithFlags");
     }
@@ -184,6 +185,12 @@ std::unique_ptr<WorkGraph> CudaStream::Instantiate(CUgraph graph) {
   const CUresult result = device_->driver()->GraphDestroy(graph);
   if (result != kSuccess) device_->Fail(result, "cuGraphDestroy");
   return made;
+}
+
+bool CudaStream::Upload(CUgraphExec executable) {
+  const CUresult result = device_->driver()->GraphUpload(executable, stream_);
+  if (result != kSuccess) Fail(result, "cuGraphUpload");
+  return result == kSuccess;
 }
 
 void CudaStream::Launch(const WorkGraph& graph) {

@@ -63,6 +63,9 @@ class CudaStream : public Stream {
   // Null after an error, which Fail has got.
   CUgraph CaptureGraph(absl::FunctionRef<absl::Status()> enqueue);
   std::unique_ptr<WorkGraph> Instantiate(CUgraph graph);
+  // Takes the memory of the device that launches need, so that they are not the ones to find that
+  // there is none. False after an error, which Fail has got.
+  bool Upload(CUgraphExec executable);
 
   const CudaDevice* const device_;
   const CUstream stream_;

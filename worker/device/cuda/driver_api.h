@@ -105,6 +105,7 @@ inline constexpr unsigned int kMemHostReadOnly = 8;  // of a mapping that cannot
   FUNCTION(StreamEndCapture, cuStreamEndCapture, (CUstream stream, CUgraph * graph))               \
   FUNCTION(GraphInstantiate, cuGraphInstantiateWithFlags,                                          \
            (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                    \
+  FUNCTION(GraphUpload, cuGraphUpload, (CUgraphExec executable, CUstream stream))                  \
   FUNCTION(GraphLaunch, cuGraphLaunch, (CUgraphExec executable, CUstream stream))                  \
   FUNCTION(GraphExecDestroy, cuGraphExecDestroy, (CUgraphExec executable))                         \
   FUNCTION(GraphDestroy, cuGraphDestroy, (CUgraph graph))                                          \

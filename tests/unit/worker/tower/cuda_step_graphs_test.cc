@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -162,8 +163,9 @@ TEST_CASE("each copy to a GPU that a step leaves out shows in one that is launch
 
 // Has `fail` make a call of the step that would be captured fail as only a capture does. Whether
 // all steps were enqueued from then on.
-bool IsEnqueuedAfter(const std::function<void()>& fail, const ModelGraph& graph,
-                     const Steps& wanted) {
+bool IsEnqueuedAfter(
+    const std::function<void()>& fail, const ModelGraph& graph, const Steps& wanted,
+    const std::function<void()>& note = [] {}) {
   const auto device = test::MakeFakeGpu(1);
   const auto group = MakeGroupOn(device.get(), graph);
   for (int step = 0; step < kEnqueued; ++step) REQUIRE(TrainStep(group.get(), graph, step).ok());
@@ -183,6 +185,7 @@ bool IsEnqueuedAfter(const std::function<void()>& fail, const ModelGraph& graph,
   CHECK(device->use().training_steps == kSteps);
   if (device->use().graph_launches > 0) return false;
   CHECK_FALSE(device->use().graph_error.empty());
+  note();
   return true;
 }
 
@@ -198,6 +201,22 @@ TEST_CASE("a step that a GPU refuses to capture is enqueued, as are all later on
     refused += IsEnqueuedAfter(fail, graph, wanted);
   }
   CHECK(refused > 30);
+}
+
+TEST_CASE("a step whose graph finds no memory on the GPU is enqueued, as are all later ones") {
+  const ModelGraph graph = GraphOf(kDense);
+  const auto device = test::MakeFakeGpu(1);
+  const auto group = MakeGroupOn(device.get(), graph);
+  const Steps wanted(group.get(), graph);
+  std::set<std::string> refused;
+  for (int64_t n = 0; n < wanted.calls[kEnqueued]; ++n) {
+    CAPTURE(n);
+    const auto fail = [n] { FakeDriver::Current().FailCall(n, cuda::kErrorOutOfMemory); };
+    const auto note = [&] { refused.insert(FakeDriver::Current().failed_call()); };
+    IsEnqueuedAfter(fail, graph, wanted, note);
+  }
+  CHECK(refused.contains("cuGraphInstantiateWithFlags"));
+  CHECK(refused.contains("cuGraphUpload"));
 }
 
 TEST_CASE("a capture that is refused leaves the graphs that are there") {

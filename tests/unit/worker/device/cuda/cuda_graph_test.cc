@@ -204,7 +204,8 @@ TEST_CASE("each call of a capture and its launch fails with its name, or is done
     calls = copies.fake.calls() - before;
   }
   CHECK(calls > 10);
-  for (const CUresult error : {test::kErrorLaunchFailed, kErrorCaptureUnsupported}) {
+  for (const CUresult error :
+       {test::kErrorLaunchFailed, kErrorCaptureUnsupported, kErrorOutOfMemory}) {
     int64_t refused = 0;
     for (int64_t n = 0; n < calls; ++n) {
       INFO("call " << n << ", error " << error);
@@ -221,8 +222,8 @@ TEST_CASE("each call of a capture and its launch fails with its name, or is done
       }
       CHECK(copies.fake.live() == 4);  // memory, event, stream, context
     }
-    // Begin, three pieces of work, end, instantiate.
-    CHECK(refused == (error == kErrorCaptureUnsupported ? 6 : 0));
+    // Begin, three pieces of work, end, instantiate, upload.
+    CHECK(refused == (error == test::kErrorLaunchFailed ? 0 : 7));
   }
 }
 
