@@ -17,6 +17,9 @@ struct LoadedRows {
   TensorView labels;
   std::vector<TensorView> state_inputs;  // one row per sequence
   std::span<const int64_t> examples;     // numbers, of training data
+  // They are elsewhere in nearly every step, as the minibatches of a load are. A tower then copies
+  // them to its own place on the device, so that one graph serves all its steps.
+  bool place_varies = false;
 };
 
 struct Batch {

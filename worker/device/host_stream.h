@@ -25,6 +25,7 @@ class HostStream : public Stream {
 
   void CopyToDevice(void* to, const void* from, size_t bytes) final { Copy(to, from, bytes); }
   void CopyToHost(void* to, const void* from, size_t bytes) final { Copy(to, from, bytes); }
+  void CopyOnDevice(void* to, const void* from, size_t bytes) final { Copy(to, from, bytes); }
   void CopyFromPeer(void* to, const void* from, size_t bytes) override { Copy(to, from, bytes); }
   // Cannot capture: a function of the host costs little more to enqueue than to call.
   std::unique_ptr<WorkGraph> Capture(absl::FunctionRef<absl::Status()>) final { return nullptr; }

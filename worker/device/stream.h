@@ -37,6 +37,8 @@ class Stream {
   // Host memory is pageable, pinned or registered.
   virtual void CopyToDevice(void* to, const void* from, size_t bytes) = 0;
   virtual void CopyToHost(void* to, const void* from, size_t bytes) = 0;
+  // Both of this device; they do not overlap.
+  virtual void CopyOnDevice(void* to, const void* from, size_t bytes) = 0;
   // To memory of this device, from that of another of its kind.
   virtual void CopyFromPeer(void* to, const void* from, size_t bytes) = 0;
 

@@ -75,6 +75,7 @@ LocalSyncParallelOptimizer::LocalSyncParallelOptimizer(const LocalSyncOptions& o
     : options_(options), data_(std::move(data)), batches_(options.towers) {
   for (Batch& batch : batches_) {
     batch.loaded.emplace().state_inputs.resize(options.state_inputs);
+    batch.loaded->place_varies = true;
   }
 }
 

@@ -162,7 +162,10 @@ absl::Status ModelTower::BringInputs(const Batch& batch) {
   for (size_t input = 0; input < call_.inputs.size(); ++input) {
     if (batch.loaded) {
       const LoadedRows& rows = *batch.loaded;
-      call_.inputs[input] = input == 0 ? rows.features : rows.state_inputs[input - 1];
+      LOCKSTEP_ASSIGN_OR_RETURN(
+          call_.inputs[input],
+          BringLoaded(rows, places_.inputs[input],
+                      input == 0 ? rows.features : rows.state_inputs[input - 1]));
       continue;
     }
     const Tensor& host = input == 0 ? batch.features : batch.states[input - 1];
@@ -174,8 +177,14 @@ absl::Status ModelTower::BringInputs(const Batch& batch) {
 
 absl::StatusOr<TensorView> ModelTower::LabelsOf(const Batch& batch) {
   if (!graph_.uses_labels()) return TensorView();
-  if (batch.loaded) return batch.loaded->labels;
+  if (batch.loaded) return BringLoaded(*batch.loaded, places_.labels, batch.loaded->labels);
   return staging_.ToDevice(places_.labels, batch.labels.view(), stream_.get());
+}
+
+absl::StatusOr<TensorView> ModelTower::BringLoaded(const LoadedRows& rows, int place,
+                                                   const TensorView& view) {
+  if (!rows.place_varies || device_->is_host()) return view;
+  return staging_.CopyOnDevice(place, view, stream_.get());
 }
 
 absl::Status ModelTower::BringOperands(const Batch& batch, const VariableValues& variables,
@@ -227,7 +236,7 @@ absl::StatusOr<std::span<const TowerGradient>> ModelTower::Train(
 absl::Status ModelTower::EnqueueOrLaunchStep(Pass* pass) {
   if (device_->is_host()) return EnqueueStep(pass);  // where there is nothing to gain
   // Values, gradients and lists of rows are in their places. So are inputs and labels, but for
-  // loaded rows.
+  // rows that were copied ahead to one of few places.
   const std::span<const TableRows> rows = row_lists_.on_device();
   call_.addresses.assign({pass, rows.empty() ? nullptr : rows.data(), call_.labels.data});
   for (const TensorView& input : call_.inputs) call_.addresses.push_back(input.data);

@@ -72,6 +72,8 @@ class ModelTower : public Tower {
   // What ops read: rows that the device has, or a copy of the batch's.
   absl::Status BringInputs(const Batch& batch);
   absl::StatusOr<TensorView> LabelsOf(const Batch& batch);
+  // Rows that the device has: where they are, or in `place` where that varies.
+  absl::StatusOr<TensorView> BringLoaded(const LoadedRows& rows, int place, const TensorView& view);
   // All that a forward pass reads.
   absl::Status BringOperands(const Batch& batch, const VariableValues& variables,
                              uint64_t random_key);

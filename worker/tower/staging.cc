@@ -1,6 +1,7 @@
 #include "worker/tower/staging.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::worker {
@@ -31,6 +32,14 @@ absl::StatusOr<TensorView> Staging::ToDevice(int place, const TensorView& host, 
                             AddressOf(place, const_cast<void*>(host.data), host.num_bytes()));
   if (to != host.data) stream->CopyToDevice(to, host.data, host.num_bytes());
   return TensorView{host.dtype, host.shape, to};
+}
+
+absl::StatusOr<TensorView> Staging::CopyOnDevice(int place, const TensorView& rows,
+                                                 Stream* stream) {
+  LOCKSTEP_CHECK(!device_->is_host());
+  LOCKSTEP_ASSIGN_OR_RETURN(void* const to, AddressOf(place, nullptr, rows.num_bytes()));
+  stream->CopyOnDevice(to, rows.data, rows.num_bytes());
+  return TensorView{rows.dtype, rows.shape, to};
 }
 
 absl::StatusOr<MutableTensorView> Staging::OnDevice(int place,

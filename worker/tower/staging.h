@@ -29,6 +29,9 @@ class Staging {
   // `host` where the stream's ops can read it: itself, or a copy that this enqueues. INTERNAL for
   // more bytes than planned. Overwrites what the place held.
   absl::StatusOr<TensorView> ToDevice(int place, const TensorView& host, Stream* stream);
+  // A copy in the place of `rows`, which are in other memory of the device; enqueues it. Not on a
+  // host device. Errors alike.
+  absl::StatusOr<TensorView> CopyOnDevice(int place, const TensorView& rows, Stream* stream);
   // Where ops write what CopyToHost brings to `host`. Errors alike.
   absl::StatusOr<MutableTensorView> OnDevice(int place, const MutableTensorView& host) const;
   // Nothing where `device` is `host`.

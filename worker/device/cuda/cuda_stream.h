@@ -45,8 +45,7 @@ class CudaStream : public Stream {
   void CopyToDevice(void* to, const void* from, size_t bytes) override;
   void CopyToHost(void* to, const void* from, size_t bytes) override;
   void CopyFromPeer(void* to, const void* from, size_t bytes) override;
-  // Both of this device; they do not overlap.
-  void CopyOnDevice(void* to, const void* from, size_t bytes);
+  void CopyOnDevice(void* to, const void* from, size_t bytes) override;
   // Runs `blocks` > 0 blocks of `threads` threads. `arguments`: the address of each of the kernel's
   // parameters, read before this returns.
   void Launch(const CudaKernel& kernel, unsigned int blocks, unsigned int threads,

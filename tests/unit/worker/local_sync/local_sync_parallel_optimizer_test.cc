@@ -148,6 +148,53 @@ TEST_CASE("a step of a load gives the bits of the same batches given one by one"
   }
 }
 
+TEST_CASE("all steps of loads but the first are launched as graphs, and keep their bits") {
+  constexpr int64_t kBatch = 4;
+  constexpr int64_t kMinibatches = 15;  // more than there are graphs of a tower
+  constexpr uint64_t kTowers = 2;
+  for (const char* model : {kLeNet, kStates}) {
+    const ModelGraph graph = GraphOf(model);
+    const TowerGroupOptions options{.batch_per_tower = kBatch, .reducer = {.towers = kTowers}};
+    TestGroup loaded(graph, options);
+    TestGroup plain(graph, options);
+    const bool has_graphs = loaded.device->name().starts_with("cuda");
+    const auto optimizer =
+        MakeOptimizer(loaded.device.get(), kBatch, kTowers, graph.num_state_inputs());
+    const uint64_t before = loaded.device->use().graph_launches;
+    uint64_t steps = 0;
+    for (const int64_t load : {0, 1}) {
+      const int64_t part = kBatch * kMinibatches;
+      const Batch block = BatchOf(graph, kTowers * part, load);
+      const TensorView inputs[] = {block.features.view(), block.labels.view()};
+      std::vector<TensorView> states;
+      for (const Tensor& state : block.states) states.push_back(state.view());
+      REQUIRE(*optimizer->LoadData(inputs, states) == part);
+      for (int64_t minibatch = kMinibatches - 1; minibatch >= 0; --minibatch) {
+        CAPTURE(model, load, minibatch);
+        const int64_t index = kBatch * minibatch;
+        Operands got(graph), wanted(graph);
+        REQUIRE(optimizer
+                    ->Optimize(index,
+                               {loaded.group.get(), {got.variable_views}, got.gradient_views, 3},
+                               kIgnore)
+                    .ok());
+        std::vector<Batch> batches;
+        for (int64_t tower = 0; tower < static_cast<int64_t>(kTowers); ++tower) {
+          batches.push_back(BatchOf(graph, kBatch, load + part * tower + index));
+        }
+        REQUIRE(
+            plain->Train(batches, {wanted.variable_views}, wanted.gradient_views, 3, kIgnore).ok());
+        for (size_t v = 0; v < got.gradients.size(); ++v) {
+          CHECK(SameBits(got.gradients[v], wanted.gradients[v]));
+        }
+        ++steps;
+      }
+    }
+    const uint64_t of_loaded = loaded.device->use().graph_launches - before;
+    CHECK(of_loaded == (has_graphs ? kTowers * (steps - 1) : 0));
+  }
+}
+
 // The batches one behind the other.
 Batch Joined(const ModelGraph& graph, std::span<const int64_t> firsts, int64_t size) {
   const int64_t count = static_cast<int64_t>(firsts.size());
