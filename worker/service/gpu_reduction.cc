@@ -70,6 +70,10 @@ GpuReduction MakeGpuReduction(const JobDef& job, const TowerDevices& devices,
                               const Backend& backend) {
   // Replicated towers are reduced on the host, and those of an asynchronous job push each its own.
   const bool are_reduced = !job.strategy().has_replicated() && !job.sync().has_asynchronous();
+  if (devices.size() == 1 && job.strategy().parameter_server().has_cross_tower_ops()) {
+    log::Info(absl::StrCat("strategy.parameter_server.cross_tower_ops has no effect: this worker ",
+                           "computes on ", devices.first()->name(), " alone"));
+  }
   if (devices.size() == 1 || !are_reduced) return {};
   const Wanted wanted = WantedBy(job, devices);
   const std::string copies = absl::StrCat("copies to ", devices.first()->name(), ": ");

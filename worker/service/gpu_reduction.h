@@ -25,7 +25,8 @@ struct GpuReduction {
 };
 
 // What the job says, or what suits the devices, which `backend`, whose ops outlive it, has made.
-// What cannot be used, such as NCCL that is missing, is no error: a line in the log says so.
+// What cannot be used, such as NCCL that is missing, is no error: a line in the log says so. So it
+// does where the job says how to reduce, and there is one device.
 GpuReduction MakeGpuReduction(const JobDef& job, const TowerDevices& devices,
                               const Backend& backend);
 

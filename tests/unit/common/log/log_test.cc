@@ -1,35 +1,19 @@
 #include "common/log/log.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_split.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/support/log_lines.h"
 
 namespace lockstep::log {
 namespace {
 
-// The lines that `write` sends to stderr.
+// As a chief's.
 std::vector<std::string> Lines(const std::function<void()>& write) {
-  const test::TemporaryFolder folder;
-  const std::string path = folder.path() + "/log";
-  const int file = open(path.c_str(), O_RDWR | O_CREAT, 0600);
-  const int saved = dup(STDERR_FILENO);
-  REQUIRE(dup2(file, STDERR_FILENO) >= 0);
-  REQUIRE(Init("chief", "info").ok());
-  write();
-  REQUIRE(dup2(saved, STDERR_FILENO) >= 0);
-  close(saved);
-  std::string text(lseek(file, 0, SEEK_END), '\0');
-  REQUIRE(pread(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
-  close(file);
-  return absl::StrSplit(text, '\n', absl::SkipEmpty());
+  return test::LogLines(write, "chief");
 }
 
 TEST_CASE("a line of the log stays one line, whatever a peer has sent") {

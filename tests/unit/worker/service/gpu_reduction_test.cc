@@ -11,6 +11,7 @@
 #include "google/protobuf/text_format.h"
 #include "tests/support/cuda/fake_gpu.h"
 #include "tests/support/cuda/fake_nccl.h"
+#include "tests/support/log_lines.h"
 #include "worker/device/cpu/cpu_device.h"
 #include "worker/device/cuda/nccl_library.h"
 #include "worker/service/worker_devices.h"
@@ -137,6 +138,24 @@ TEST_CASE("on one GPU, on the host and by towers that push alone nothing is redu
   }
   CHECK(nccl.calls() == 0);
   CHECK(WorkerDevices::Create(Backend(), JobWith("towers: 2"), 1)->reduction().empty());
+}
+
+TEST_CASE("a worker with one device says that the job's cross_tower_ops have no effect there") {
+  const JobDef job = JobWith("strategy { parameter_server { cross_tower_ops { all_reduce {} } } }");
+  const Gpus gpus(2);
+  const Backend backend = *Backend::Open({.kind = DeviceChoice::Kind::kCuda}, &gpus.driver());
+  CpuDevice cpu(1);
+  for (Device* const device : {gpus.devices().first(), static_cast<Device*>(&cpu)}) {
+    const TowerDevices one(device);
+    const std::vector<std::string> lines =
+        test::LogLines([&] { CHECK(MakeGpuReduction(job, one, backend).description.empty()); });
+    REQUIRE(lines.size() == 1);
+    CHECK_THAT(lines[0], Catch::EndsWith(absl::StrCat(
+                             "strategy.parameter_server.cross_tower_ops has no effect: this "
+                             "worker computes on ",
+                             device->name(), " alone")));
+    CHECK(test::LogLines([&] { MakeGpuReduction({}, one, backend); }).empty());
+  }
 }
 
 TEST_CASE("without NCCL, and where it refuses, gradients are copied to the first GPU") {
