@@ -10,7 +10,7 @@ namespace lockstep::worker {
 // outlives it.
 Tensor PinnedTensor(Device* device, DType dtype, const Shape& shape);
 
-// Makes them.
+// Makes them. Copies of one maker say in the log, once, that memory could not be pinned, and why.
 TensorMaker PinnedTensors(Device* device);
 
 }  // namespace lockstep::worker

@@ -2,8 +2,11 @@
 #include "worker/device/pinned_tensor.h"
 
 #include <catch2/catch.hpp>
+#include <string>
+#include <vector>
 
 #include "tests/support/cuda/fake_gpu.h"
+#include "tests/support/log_lines.h"
 #include "worker/device/cpu/cpu_device.h"
 
 namespace lockstep::worker {
@@ -28,6 +31,22 @@ TEST_CASE("a tensor is on the heap for a CPU, and where no memory can be pinned"
   test::FakeDriver::Current().FailCall(1, worker::cuda::kErrorOutOfMemory);
   CHECK_FALSE(PinnedTensors(gpu.get())(DType::kInt32, Shape({3})).is_borrowed());
   CHECK(gpu->status().ok());
+}
+
+TEST_CASE("memory that cannot be pinned is told of once, with the reason") {
+  const auto gpu = test::MakeFakeGpu(1);
+  const TensorMaker make = PinnedTensors(gpu.get());
+  const TensorMaker copy = make;
+  const std::vector<std::string> lines = test::LogLines([&] {
+    for (const TensorMaker* const maker : {&make, &copy, &make}) {
+      test::FakeDriver::Current().FailCall(1, worker::cuda::kErrorOutOfMemory);
+      CHECK_FALSE((*maker)(DType::kInt32, Shape({3})).is_borrowed());
+    }
+  });
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], Catch::Contains("host memory cannot be pinned, cuda:0 copies at a fraction "
+                                       "of the speed: cuda:0: the host cannot pin 12 bytes: ") &&
+                           Catch::Contains(". Remedy: "));
 }
 
 }  // namespace
