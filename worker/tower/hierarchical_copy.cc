@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -43,7 +44,13 @@ absl::Status HierarchicalCopy::Reserve(size_t bytes) {
     sum.copies.clear();
     for (size_t i = 0; i < sum.others.size(); ++i) {
       absl::StatusOr<DeviceBuffer> copy = devices_.of(sum.main)->Allocate(bytes);
-      if (!copy.ok()) return Annotate(copy.status(), "copies of other GPUs' gradients");
+      if (!copy.ok()) {
+        return WithMessage(copy.status(),
+                           absl::StrCat("copies of other GPUs' gradients: ",
+                                        copy.status().message(), "; or strategy.parameter_server.",
+                                        "cross_tower_ops { all_reduce {} }, which needs none "
+                                        "where NCCL is installed"));
+      }
       sum.copies.push_back(*std::move(copy));
     }
   }

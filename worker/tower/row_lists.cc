@@ -8,6 +8,12 @@
 #include "common/tensor/tensor.h"
 
 namespace lockstep::worker {
+namespace {
+
+// In errors: what there is no memory for.
+constexpr char kLists[] = "lists of the tables' rows of a step";
+
+}  // namespace
 
 absl::StatusOr<RowLists> RowLists::Create(std::span<const int64_t> most_rows, Device* device) {
   RowLists made;
@@ -19,9 +25,11 @@ absl::StatusOr<RowLists> RowLists::Create(std::span<const int64_t> most_rows, De
     if (most > 0) bytes += Tensor::RoomFor(static_cast<size_t>(1 + most) * sizeof(int64_t));
   }
   if (device->is_host() || bytes == 0) return made;
-  LOCKSTEP_ASSIGN_OR_RETURN(made.host_, device->AllocatePinned(bytes));
+  absl::StatusOr<DeviceBuffer> host = device->AllocatePinned(bytes);
+  if (!host.ok()) return Annotate(host.status(), kLists);
   absl::StatusOr<DeviceBuffer> memory = device->Allocate(bytes);
-  if (!memory.ok()) return Annotate(memory.status(), "which rows of the tables a step has");
+  if (!memory.ok()) return Annotate(memory.status(), kLists);
+  made.host_ = *std::move(host);
   made.device_ = *std::move(memory);
   return made;
 }
@@ -33,8 +41,9 @@ absl::Status RowLists::Bring(std::span<const std::span<const int64_t>> rows, Str
     if (place.most_rows == 0) continue;
     const auto count = static_cast<int64_t>(rows[i].size());
     if (count > place.most_rows) {
-      return absl::InternalError(absl::StrCat("a step has ", count, " rows of a table, planned are",
-                                              " at most ", place.most_rows));
+      return absl::InternalError(absl::StrCat(
+          "rows of variable ", i, " in a step: expected at most ", place.most_rows, ", got ", count,
+          ". Remedy: report this bug; memory is planned for the examples of the job's batches"));
     }
     if (device_ == nullptr) {
       counts_[i] = count;

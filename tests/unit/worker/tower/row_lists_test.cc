@@ -33,8 +33,9 @@ TEST_CASE("lists of rows have a place for as many as were planned, and are refus
   const absl::Status refused =
       lists.Bring(std::vector<std::span<const int64_t>>{{}, one, three}, stream.get());
   CHECK(absl::IsInternal(refused));
-  CHECK_THAT(std::string(refused.message()),
-             Catch::Contains("a step has 3 rows of a table, planned are at most 2"));
+  CHECK_THAT(
+      std::string(refused.message()),
+      Catch::StartsWith("rows of variable 2 in a step: expected at most 2, got 3. Remedy: "));
   REQUIRE(lists.Bring({}, stream.get()).ok());
   CHECK(lists.on_device().empty());
 }
