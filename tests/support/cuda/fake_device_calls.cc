@@ -104,7 +104,10 @@ void FakeDeviceCalls::AddTo(DriverFunctions* functions) {
     });
   };
   functions->CtxSynchronize = []() -> CUresult {
-    return Free("cuCtxSynchronize", [](FakeDriver& driver) { return driver.RunAll(); });
+    return Free("cuCtxSynchronize", [](FakeDriver& driver) {
+      return driver.InvalidateCapturesOfDevice() ? worker::cuda::kErrorCaptureUnsupported
+                                                 : driver.RunAll();
+    });
   };
 }
 

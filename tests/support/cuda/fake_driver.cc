@@ -104,6 +104,16 @@ CUresult FakeDriver::InvalidateCaptures() {
   return result;
 }
 
+bool FakeDriver::InvalidateCapturesOfDevice() {
+  bool has_captures = false;
+  for (auto& [stream, capture] : captures_) {
+    if (Find(stream) == nullptr) continue;
+    capture.is_valid = false;
+    has_captures = true;
+  }
+  return has_captures;
+}
+
 void FakeDriver::OmitCopyToDevice(int64_t index) {
   absl::MutexLock lock(&mutex_);
   omitted_copy_ = copies_to_device_ + index;

@@ -134,6 +134,8 @@ class FakeDriver {
   Capture* CaptureOf(worker::cuda::CUstream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the captures of this thread as invalid; kErrorCaptureUnsupported where there are any.
   CUresult InvalidateCaptures() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those of every thread on the current device: true where there are any.
+  bool InvalidateCapturesOfDevice() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Null: the current device has no such stream, no device such an event.
   worker::HostStream* Find(worker::cuda::CUstream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   worker::Event* Find(worker::cuda::CUevent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

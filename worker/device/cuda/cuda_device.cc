@@ -93,6 +93,7 @@ void CudaDevice::MakeCurrent() const {
 
 void CudaDevice::WaitForAll() const {
   MakeCurrent();
+  const absl::MutexLock lock(&capture_mutex_);
   driver().waits().CtxSynchronize();
 }
 

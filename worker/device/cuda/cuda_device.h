@@ -40,8 +40,11 @@ class CudaDevice : public Device {
   // A stream could not capture its work. The first call says so in the log. Any thread.
   void ReportNoGraph(const absl::Status& why) const;
   // Blocks until no work of this device runs, also after an error. For a device that has failed: an
-  // event may never be reached there.
-  void WaitForAll() const;
+  // event may never be reached there. Not by a thread whose stream captures.
+  void WaitForAll() const ABSL_LOCKS_EXCLUDED(capture_mutex_);
+  // Streams hold it, shared, while they capture: the driver refuses to wait for a context then, and
+  // the capture is lost. WaitForAll holds it alone.
+  absl::Mutex* capture_mutex() const ABSL_LOCK_RETURNED(capture_mutex_) { return &capture_mutex_; }
 
   // Lets this GPU copy from the memory of `peer` without the host in between. Errors, which leave
   // the device as it is: the two have no such link, or the driver refuses. Copies go through the
@@ -87,6 +90,7 @@ class CudaDevice : public Device {
   std::atomic<uint64_t> training_steps_ = 0;
   mutable std::atomic<uint64_t> graph_launches_ = 0;
   mutable std::atomic<bool> has_failed_ = false;
+  mutable absl::Mutex capture_mutex_;
   mutable absl::Mutex mutex_;
   mutable absl::Status status_ ABSL_GUARDED_BY(mutex_);
   mutable std::string graph_error_ ABSL_GUARDED_BY(mutex_);  // the first; empty: none

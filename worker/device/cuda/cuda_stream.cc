@@ -158,6 +158,7 @@ std::unique_ptr<WorkGraph> CudaStream::Capture(absl::FunctionRef<absl::Status()>
 }
 
 CUgraph CudaStream::CaptureGraph(absl::FunctionRef<absl::Status()> enqueue) {
+  const absl::ReaderMutexLock lock(device_->capture_mutex());
   CUresult result = device_->driver()->StreamBeginCapture(stream_, kCaptureThreadLocal);
   if (result != kSuccess) {
     Fail(result, "cuStreamBeginCapture");

@@ -1,6 +1,7 @@
 // Work of a GPU's stream that is captured, over a driver without a GPU.
 #include "worker/device/cuda/cuda_graph.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
@@ -152,6 +153,28 @@ TEST_CASE("other threads take memory while a stream captures") {
     return copies.Enqueue();
   });
   CHECK(graph != nullptr);
+}
+
+TEST_CASE("a wait for a GPU that has failed begins once no other thread captures there") {
+  for (int round = 0; round < 20; ++round) {
+    Copies copies(1);
+    REQUIRE(copies.Enqueue().ok());
+    std::atomic<bool> is_waiting = false;
+    std::thread waits;
+    const auto graph = copies.stream->Capture([&] {
+      copies.device->Fail(test::kErrorLaunchFailed, "cuLaunchKernel");
+      waits = std::thread([&] {
+        is_waiting = true;
+        CHECK_FALSE(copies.done->Wait().ok());
+      });
+      while (!is_waiting) std::this_thread::yield();
+      for (int i = 0; i < 100; ++i) std::this_thread::yield();  // would meet the capture
+      return absl::OkStatus();
+    });
+    waits.join();
+    CHECK(graph == nullptr);
+    CHECK(copies.received == 41);  // it has waited for the copy, whose memory may be freed now
+  }
 }
 
 TEST_CASE("an error of the work that is captured captures nothing") {
