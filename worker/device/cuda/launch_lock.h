@@ -10,7 +10,9 @@ namespace lockstep::worker::cuda {
 // for a GPU: one that frees memory, loads code or copies from memory that is not pinned. Where it
 // comes between two of NCCL's launches, it waits for a kernel that waits for the next launch, and
 // that launch waits for a lock of the driver that the call holds: none of them ends. NCCL's user
-// guide asks for a lock ("Concurrency between NCCL and CUDA calls").
+// guide proposes a lock ("Concurrency between NCCL and CUDA calls"). Its launch mode GROUP would
+// need none; PARALLEL, which recent versions default to, launches on one GPU after the
+// other.
 //
 // One for the process, because pinned memory concerns every GPU. A call that waits for all work of
 // a GPU may hold it: what is on the GPUs then needs no further launch. Calls that wait for an event
