@@ -51,7 +51,7 @@ ABSL_FLAG(
     "seconds without enough workers after which the job is saved and ends with 138; 0: never");
 ABSL_FLAG(double, lease, 5,
           "seconds of silence after which a worker is lost, and after which a standby takes this "
-          "chief's place; at least 2");
+          "chief's place; 2 to 86400");
 namespace lockstep::chief {
 namespace {
 
@@ -65,6 +65,8 @@ constexpr char kUsage[] =
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 // A heartbeat may be parked for a second.
 constexpr double kShortestLease = 2;
+// A day: processes tell it each other in milliseconds, in 32 bits.
+constexpr double kLongestLease = 86400;
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
 
 absl::Status StopReason(ExitCode code) {
@@ -213,9 +215,10 @@ absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
     return UsageError("--job: no job is given. Remedy: --job=FILE");
   }
   LOCKSTEP_RETURN_IF_ERROR(CheckStartFlags());
-  if (!(absl::GetFlag(FLAGS_lease) >= kShortestLease)) {
-    return UsageError(absl::StrCat("--lease: expected at least ", kShortestLease, " seconds, got ",
-                                   absl::GetFlag(FLAGS_lease), ". Remedy: raise it"));
+  const double lease = absl::GetFlag(FLAGS_lease);
+  if (!(lease >= kShortestLease && lease <= kLongestLease)) {
+    return UsageError(absl::StrCat("--lease: expected ", kShortestLease, " to ", kLongestLease,
+                                   " seconds, got ", lease, ". Remedy: 5, the default"));
   }
   if (!(absl::GetFlag(FLAGS_drain) >= 0 && absl::GetFlag(FLAGS_quorum_deadline) >= 0)) {
     return UsageError(

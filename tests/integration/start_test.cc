@@ -118,6 +118,15 @@ TEST_CASE("more than one of --resume, --restore and --fresh is a mistake on the 
   }
 }
 
+TEST_CASE("a lease that is too short or too long is a mistake on the command line") {
+  const Parts parts(1, 1, {.max_steps = 40});
+  for (const std::string lease : {"1.9", "86401", "1e300", "nan"}) {
+    const auto chief = parts.Chief({"--lease=" + lease});
+    CHECK(EndOf(*chief) == 64);
+    CHECK_THAT(chief->Output(), Contains("--lease: expected 2 to 86400 seconds, got"));
+  }
+}
+
 // A job that has saved step 20 and goes on.
 struct Running {
   explicit Running(Parts* with) : parts(with) {
