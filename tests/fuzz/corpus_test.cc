@@ -1,11 +1,14 @@
 // Replays the inputs that are checked in: examples of each kind, and every one that a fuzzer has
 // found something with.
+#include <google/protobuf/descriptor.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
 
+#include "tests/fuzz/service_calls.h"
 #include "tests/fuzz/target.h"
 
 namespace lockstep::fuzz {
@@ -35,6 +38,34 @@ TEST_CASE("no input of the corpora ends a reader") {
     }
     CHECK(inputs > 0);
   }
+}
+
+// The methods that the corpus calls; the calls of an input begin after `prefix` bytes.
+std::set<std::string> MethodsCalledBy(const std::string& target, const std::string& service,
+                                      size_t prefix) {
+  std::set<std::string> called;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kCorpus / target)) {
+    for (const ServiceCall& call : CallsOf(service, Contents(entry.path()).substr(prefix))) {
+      called.insert(call.method);
+    }
+  }
+  return called;
+}
+
+std::set<std::string> MethodsOf(const std::string& service) {
+  const auto* const descriptor =
+      google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
+  std::set<std::string> names;
+  for (int i = 0; i < descriptor->method_count(); ++i) {
+    names.insert(descriptor->method(i)->name());
+  }
+  return names;
+}
+
+TEST_CASE("the corpora call every method, each by a number of its own") {
+  CHECK(MethodsCalledBy("ps_methods", "lockstep.ParameterServer", 0) ==
+        MethodsOf("lockstep.ParameterServer"));
+  CHECK(MethodsCalledBy("chief_methods", "lockstep.Chief", 1) == MethodsOf("lockstep.Chief"));
 }
 
 TEST_CASE("every corpus has a target") {

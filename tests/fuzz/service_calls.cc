@@ -28,16 +28,32 @@ struct Call {
 
 }  // namespace
 
+uint8_t NumberOf(absl::string_view method) {
+  uint8_t number = 0;
+  for (const char c : method) number = static_cast<uint8_t>(number * 31 + c);
+  return number;
+}
+
 std::vector<ServiceCall> CallsOf(absl::string_view service, absl::string_view input) {
   const google::protobuf::ServiceDescriptor* const methods =
       google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string(service));
   LOCKSTEP_CHECK(methods != nullptr);
+  const auto named_by = [&](uint8_t number) {
+    std::string nearest = methods->method(0)->name();
+    const auto distance = [&](const std::string& name) {
+      return static_cast<uint8_t>(NumberOf(name) - number);
+    };
+    for (int i = 1; i < methods->method_count(); ++i) {
+      const std::string& name = methods->method(i)->name();
+      if (distance(name) < distance(nearest)) nearest = name;
+    }
+    return nearest;
+  };
   std::vector<ServiceCall> calls;
   while (input.size() >= 3 && calls.size() < kMostCalls) {
     const auto byte = [&](size_t i) { return static_cast<unsigned char>(input[i]); };
     const size_t size = byte(1) + 256 * byte(2);
-    const int method = byte(0) % methods->method_count();
-    calls.push_back({methods->method(method)->name(), std::string(input.substr(3, size))});
+    calls.push_back({named_by(byte(0)), std::string(input.substr(3, size))});
     input.remove_prefix(std::min(input.size(), 3 + size));
   }
   return calls;

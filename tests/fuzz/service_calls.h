@@ -1,6 +1,7 @@
 // Calls of a stranger with arbitrary bytes to the methods of a service on loopback.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,12 @@ struct ServiceCall {
   std::string message;
 };
 
-// The calls that an input holds, one after the other: the number of the method in `service`
-// ("lockstep.Chief") and the length of the message, as one byte and two, then the message. What
-// does not fit ends the list.
+// Stays when other methods come to the service, as the corpora must keep their meaning.
+uint8_t NumberOf(absl::string_view method);
+
+// The calls that an input holds, one after the other: the number of a method of `service`
+// ("lockstep.Chief"), or one below it and above the next lower, and the length of the message, as
+// one byte and two, then the message. What does not fit ends the list.
 std::vector<ServiceCall> CallsOf(absl::string_view service, absl::string_view input);
 
 // Makes them in their order, each when the one before is answered or has been parked for 5 ms.
