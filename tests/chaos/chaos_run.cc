@@ -135,7 +135,10 @@ bool ChaosRun::RunRound() {
   int advances_when_healed = -1;
   const bool recovers = TendUntil(
       [&] {
-        for (Injected& injected : round) injected.detection.Look();
+        for (Injected& injected : round) {
+          // Of a cut that is healed a name says something else.
+          if (!injected.is_healed || !injected.tasks.peer.has_value()) injected.detection.Look();
+        }
         if (!HealInTime(&round) || !job_->all_up() || !AreFullDisksMet(round)) return false;
         if (advances_when_healed < 0) advances_when_healed = watch_.num_advances();
         return watch_.num_advances() >= advances_when_healed + kAdvances;
