@@ -12,7 +12,9 @@ namespace {
 constexpr absl::Duration kPeriod = absl::Milliseconds(250);
 // A caller that asks for less would fill the log.
 constexpr absl::Duration kShortestLease = absl::Seconds(1);
-constexpr absl::Duration kForgotten = absl::Seconds(20);
+constexpr absl::Duration kLongestLease = absl::Hours(24);
+// After it has been named first.
+constexpr absl::Duration kForgotten = absl::Seconds(15);
 
 }  // namespace
 
@@ -47,28 +49,39 @@ void CallerContacts::OnPing(const Server& server, absl::Duration lease) {
   std::optional<std::string> line;
   {
     absl::MutexLock lock(&mutex_);
-    const auto servers = std::ranges::count_if(
-        contacts_, [](const auto& contact) { return !contact.second.worker.has_value(); });
-    if (!contacts_.contains(name) && servers >= static_cast<int64_t>(kMostServers)) return;
+    if (!contacts_.contains(name)) MakeRoomForServer(clock_->Monotonic());
     line = Note(name, std::nullopt, lease);
   }
   if (line.has_value()) log_(*line);
+}
+
+void CallerContacts::MakeRoomForServer(absl::Duration now) {
+  size_t servers = 0;
+  auto most_silent = contacts_.end();
+  for (auto contact = contacts_.begin(); contact != contacts_.end(); ++contact) {
+    if (contact->second.worker.has_value()) continue;
+    ++servers;
+    if (most_silent == contacts_.end() ||
+        contact->second.watch.Silence(now) > most_silent->second.watch.Silence(now)) {
+      most_silent = contact;
+    }
+  }
+  if (servers >= kMostServers) contacts_.erase(most_silent);
 }
 
 std::optional<std::string> CallerContacts::Note(const std::string& name,
                                                 const std::optional<WorkerIdentity>& worker,
                                                 absl::Duration lease) {
   const absl::Duration now = clock_->Monotonic();
+  lease = std::clamp(lease, kShortestLease, kLongestLease);
   auto found = contacts_.find(name);
   const bool is_successor = found != contacts_.end() && worker.has_value() &&
                             found->second.worker->incarnation != worker->incarnation;
-  if (found == contacts_.end() || is_successor) {
-    const SilenceWatch watch({.peer = name,
-                              .told_after = std::max(lease, kShortestLease),
-                              .period = kPeriod,
-                              .reason = "none of its pings comes"},
-                             now);
-    found = contacts_.insert_or_assign(name, Contact{worker, watch}).first;
+  if (found == contacts_.end() || is_successor || found->second.lease != lease) {
+    const SilenceWatch watch(
+        {.peer = name, .told_after = lease, .period = kPeriod, .reason = "none of its pings comes"},
+        now);
+    found = contacts_.insert_or_assign(name, Contact{worker, lease, watch}).first;
   }
   found->second.worker = worker;
   if (!is_armed_) Arm();
@@ -76,8 +89,8 @@ std::optional<std::string> CallerContacts::Note(const std::string& name,
 }
 
 bool CallerContacts::IsMissed(const Contact& contact, absl::Duration now) const {
-  return contact.worker.has_value() ? is_member_(*contact.worker)
-                                    : contact.watch.Silence(now) < kForgotten;
+  if (contact.watch.Silence(now) >= contact.lease + kForgotten) return false;
+  return !contact.worker.has_value() || is_member_(*contact.worker);
 }
 
 void CallerContacts::Look() {

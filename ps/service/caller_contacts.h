@@ -28,11 +28,12 @@ class CallerContacts {
     Role role;
     uint32_t index;  // in the cluster spec
   };
-  // Of servers; the pings of more are not noted.
+  // Of servers; of more the one that has been silent for longest is forgotten.
   static constexpr size_t kMostServers = 64;
 
   // A worker that is no member any more, by `is_member`, is forgotten without a word: the chief has
-  // said why. Both functions are called without a lock. `clock` outlives the contacts.
+  // said why. Who stays silent is named a few times, and forgotten: it may have ended, or call
+  // another ps now. Both functions are called without a lock. `clock` outlives the contacts.
   CallerContacts(const Clock* clock, std::function<bool(const WorkerIdentity&)> is_member,
                  std::function<void(absl::string_view)> log);
 
@@ -42,12 +43,12 @@ class CallerContacts {
 
   // A ping of a member, or of a server, has come. `lease`: the silence that is worth a line.
   void OnPing(const WorkerIdentity& worker, absl::Duration lease);
-  // One that stays silent is named a few times, and forgotten: it may have ended.
   void OnPing(const Server& server, absl::Duration lease);
 
  private:
   struct Contact {
     std::optional<WorkerIdentity> worker;  // nullopt: a server
+    absl::Duration lease;
     SilenceWatch watch;
   };
   using Contacts = std::map<std::string, Contact>;  // by name: "worker 1"
@@ -56,6 +57,7 @@ class CallerContacts {
   std::optional<std::string> Note(const std::string& name,
                                   const std::optional<WorkerIdentity>& worker, absl::Duration lease)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeRoomForServer(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Look();
   // Whether the one that is silent has not ended, as far as anybody knows.
   bool IsMissed(const Contact& contact, absl::Duration now) const;

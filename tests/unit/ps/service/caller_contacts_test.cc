@@ -24,8 +24,8 @@ struct Fixture {
                      .incarnation = Incarnation(incarnation)},
                     lease);
   }
-  void PingOfChief(uint32_t index) {
-    contacts.OnPing({CallerContacts::Server::kChief, index}, kLease);
+  void PingOfChief(uint32_t index, absl::Duration lease = kLease) {
+    contacts.OnPing({CallerContacts::Server::kChief, index}, lease);
   }
   // In steps that the contacts look at.
   void Pass(absl::Duration time_passes) {
@@ -104,18 +104,43 @@ TEST_CASE("a chief and a ps that fall silent are named, and forgotten after a wh
   CHECK(f.lines == Lines{"no contact with chief 1 for 2 s: none of its pings comes",
                          "no contact with ps 0 for 2 s: none of its pings comes"});
   f.Pass(absl::Minutes(2));
-  CHECK(f.lines.size() == 8);  // after 2, 7, 12 and 17 s
+  CHECK(f.lines.size() == 6);  // after 2, 7 and 12 s
   f.PingOfChief(1);
-  CHECK(f.lines.size() == 8);
+  CHECK(f.lines.size() == 6);
 }
 
-TEST_CASE("the pings of a few servers are noted, whatever indices callers make up") {
+TEST_CASE("a worker that stays silent is forgotten, too: it may call another ps now") {
+  Fixture f;
+  f.Ping(3);
+  f.Pass(absl::Minutes(2));
+  CHECK(f.lines.size() == 3);
+}
+
+TEST_CASE(
+    "a chief with a long lease is named after that, and one with another lease after the new") {
+  Fixture f;
+  f.PingOfChief(0, absl::Seconds(30));
+  f.Pass(absl::Milliseconds(29'750));
+  CHECK(f.lines.empty());
+  f.Pass(absl::Milliseconds(250));
+  CHECK(f.lines.size() == 1);
+  f.PingOfChief(0, absl::Seconds(4));
+  f.lines.clear();
+  f.Pass(absl::Seconds(4));
+  CHECK(f.lines == Lines{"no contact with chief 0 for 4 s: none of its pings comes"});
+}
+
+TEST_CASE("the pings of a few servers are noted, whatever callers make up, a true one's again") {
   Fixture f;
   for (uint32_t index = 0; index < 10 * CallerContacts::kMostServers; ++index) {
     f.PingOfChief(index);
   }
-  f.Pass(kLease);
-  CHECK(f.lines.size() == CallerContacts::kMostServers);
+  f.Pass(absl::Seconds(1));
+  f.contacts.OnPing({CallerContacts::Server::kPs, 1}, kLease);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.lines.size() == CallerContacts::kMostServers - 1);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.lines.back() == "no contact with ps 1 for 2 s: none of its pings comes");
 }
 
 }  // namespace
