@@ -6,6 +6,10 @@
 namespace lockstep {
 namespace {
 
+// Silence is noticed so much later than a lease at most.
+constexpr absl::Duration kPeriod = absl::Milliseconds(250);
+constexpr int kPingsPerLease = 4;
+
 bool WasReached(const absl::Status& answer) {
   return !absl::IsUnavailable(answer) && !absl::IsDeadlineExceeded(answer);
 }
@@ -25,7 +29,7 @@ PeerContact::PeerContact(PeerContactOptions options, std::string peer,
 SilenceWatch PeerContact::WatchOf(std::string peer) const {
   return SilenceWatch({.peer = std::move(peer),
                        .told_after = options_.lease,
-                       .period = Period(),
+                       .period = kPeriod,
                        .reason = "it does not answer"},
                       options_.clock->Monotonic());
 }
@@ -45,7 +49,13 @@ void PeerContact::MoveTo(std::string peer, std::unique_ptr<PeerPing> ping) {
   ++generation_;
   watch_ = WatchOf(std::move(peer));
   is_asked_ = false;
+  next_ask_ = -absl::InfiniteDuration();
   is_watched_ = !options_.waits_for_first;
+}
+
+void PeerContact::Mute() {
+  absl::MutexLock lock(&mutex_);
+  is_muted_ = true;
 }
 
 void PeerContact::Tick() {
@@ -56,8 +66,12 @@ void PeerContact::Tick() {
   std::optional<std::string> line;
   {
     absl::MutexLock lock(&mutex_);
-    if (is_watched_) line = watch_.Look(options_.clock->Monotonic());
-    if (!std::exchange(is_asked_, true)) {
+    if (is_muted_) return;
+    const absl::Duration now = options_.clock->Monotonic();
+    if (is_watched_) line = watch_.Look(now);
+    if (!is_asked_ && now >= next_ask_) {
+      is_asked_ = true;
+      next_ask_ = now + options_.lease / kPingsPerLease;
       ping = pings_.back().get();
       generation = generation_;
     }
@@ -67,7 +81,7 @@ void PeerContact::Tick() {
     ping->Start(options_.lease / 2,
                 [this, generation](const absl::Status& answer) { OnAnswer(generation, answer); });
   }
-  options_.timer->After(Period(), [this, gate = gate_] {
+  options_.timer->After(kPeriod, [this, gate = gate_] {
     if (const Gate::Pass waits = gate->Enter()) Tick();
   });
 }

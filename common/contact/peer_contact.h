@@ -52,11 +52,12 @@ class PeerContact {
 
   // From now on asks another peer, of which nothing is known. May be called in a callback.
   void MoveTo(std::string peer, std::unique_ptr<PeerPing> ping);
+  // Asks and logs no more. Does not block, for one who cannot end this contact now.
+  void Mute();
 
  private:
   void Tick();
   void OnAnswer(uint64_t generation, const absl::Status& answer);
-  absl::Duration Period() const { return options_.lease / 4; }
   SilenceWatch WatchOf(std::string peer) const;
 
   const PeerContactOptions options_;
@@ -67,6 +68,8 @@ class PeerContact {
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;  // counts the moves
   SilenceWatch watch_ ABSL_GUARDED_BY(mutex_);
   bool is_asked_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration next_ask_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
+  bool is_muted_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_watched_ ABSL_GUARDED_BY(mutex_);  // its silence counts
 };
 

@@ -23,6 +23,7 @@ std::optional<std::string> SilenceWatch::OnHeard(absl::Duration now) {
   const absl::Duration away = now - *told_since_;
   told_since_.reset();
   next_report_ = -absl::InfiniteDuration();
+  if (told_peer_ != options_.peer) return std::nullopt;
   return absl::StrCat("contact with ", options_.peer, " again, after ", absl::ToInt64Seconds(away),
                       " s");
 }
@@ -35,6 +36,7 @@ std::optional<std::string> SilenceWatch::Look(absl::Duration now) {
   if (silence < options_.told_after || now < next_report_) return std::nullopt;
   next_report_ = now + kReportEvery;
   told_since_ = heard_at_;
+  told_peer_ = options_.peer;
   return absl::StrCat("no contact with ", options_.peer, " for ", absl::ToInt64Seconds(silence),
                       " s: ", failure_.empty() ? options_.reason : failure_);
 }

@@ -23,7 +23,8 @@ class SilenceWatch {
   SilenceWatch(Options options, absl::Duration now);
 
   void SetName(std::string peer) { options_.peer = std::move(peer); }
-  // A sign of life. The line to log where the last one said that there was no contact.
+  // A sign of life. The line to log where the last one said that there was no contact with this
+  // peer. One of another name is not back.
   std::optional<std::string> OnHeard(absl::Duration now);
   absl::Duration Silence(absl::Duration now) const { return now - heard_at_; }
   // A call to the peer has failed: why it is silent, if it stays so.
@@ -38,6 +39,7 @@ class SilenceWatch {
   absl::Duration looked_at_;                  // or heard of
   std::string failure_;                       // the last since then
   std::optional<absl::Duration> told_since_;  // the silence that has been logged began then
+  std::string told_peer_;                     // whose it was
   absl::Duration next_report_ = -absl::InfiniteDuration();
 };
 

@@ -1,6 +1,5 @@
 #include "worker/service/heartbeat.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -14,7 +13,9 @@ namespace {
 
 // Shorter than a lease by far: a chief that is back hears of this worker before that ends.
 constexpr absl::Duration kLongestPause = absl::Milliseconds(300);
-constexpr absl::Duration kShortestPeriod = absl::Milliseconds(100);
+// Of looks at the silence of the chief. With a pause it stays below two periods, from which on a
+// look counts as late.
+constexpr absl::Duration kPeriod = absl::Milliseconds(400);
 // Of a process. 0 would say that the job is done.
 constexpr int kLargestExitCode = 255;
 // One parked call and one with news.
@@ -32,7 +33,7 @@ Heartbeat::Heartbeat(const HeartbeatOptions& options, ChiefClient* chief,
       callbacks_(std::move(callbacks)),
       last_reply_(options.last_reply),
       retry_(CallKind::kPlain, {.longest_pause = kLongestPause, .patience = options.patience}),
-      watch_({.told_after = options.lease, .period = Period(), .reason = "it does not answer"},
+      watch_({.told_after = options.lease, .period = kPeriod, .reason = "it does not answer"},
              options.clock->Monotonic()),
       thread_([this] { Beat(); }) {}
 
@@ -91,9 +92,6 @@ bool Heartbeat::MaySend() const {
          (kicked_ && in_flight_ < kMostInFlight);
 }
 
-// The lease is of a registration that has not been checked yet.
-absl::Duration Heartbeat::Period() const { return std::max(options_.lease / 4, kShortestPeriod); }
-
 void Heartbeat::Beat() {
   std::optional<absl::Status> end;
   bool is_told_end = false;
@@ -108,7 +106,7 @@ void Heartbeat::Beat() {
       if (pause > absl::ZeroDuration()) {
         changed_.AwaitFor(&mutex_, absl::Condition(&stopping_), pause);
       }
-      sends = changed_.AwaitFor(&mutex_, absl::Condition(this, &Heartbeat::MaySend), Period());
+      sends = changed_.AwaitFor(&mutex_, absl::Condition(this, &Heartbeat::MaySend), kPeriod);
       watch_.SetName(std::move(chief_name));
       line = watch_.Look(options_.clock->Monotonic());
       is_over = stopping_ || end_.has_value();

@@ -67,8 +67,6 @@ class Heartbeat {
 
  private:
   void Beat();
-  // How often the silence of the chief is looked at.
-  absl::Duration Period() const;
   // A call that counts as in flight already. Blocks until it is answered, `limit` at most.
   void SendLast(const HeartbeatRequest& request, absl::Duration limit);
   bool MaySend() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

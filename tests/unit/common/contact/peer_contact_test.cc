@@ -23,13 +23,14 @@ class FakePing final : public PeerPing {
     StatusCallback asked;
     int calls = 0;
   };
-  explicit FakePing(Peer* peer) : peer_(peer) {}
+  explicit FakePing(Peer* peer, absl::Duration deadline = kLease / 2)
+      : peer_(peer), deadline_(deadline) {}
   ~FakePing() override {
     if (peer_->asked) peer_->asked(absl::CancelledError("the client ends"));
   }
 
   void Start(absl::Duration deadline, StatusCallback done) override {
-    CHECK(deadline == kLease / 2);
+    CHECK(deadline == deadline_);
     REQUIRE_FALSE(peer_->asked);
     ++peer_->calls;
     if (peer_->answers_at_once.has_value()) return done(*peer_->answers_at_once);
@@ -38,6 +39,7 @@ class FakePing final : public PeerPing {
 
  private:
   Peer* const peer_;
+  const absl::Duration deadline_;
 };
 
 struct Fixture {
@@ -52,7 +54,8 @@ struct Fixture {
         "ps 1", std::make_unique<FakePing>(&peer));
   }
   void Ticks(int count) {
-    for (int i = 0; i < count; ++i) time.Advance(kTick);
+    // The contact looks twice as often as it asks.
+    for (int i = 0; i < 2 * count; ++i) time.Advance(kTick / 2);
   }
 
   test::ManualTime time;
@@ -110,7 +113,7 @@ TEST_CASE("a process that was stopped does not take its own absence for the peer
   f.peer.answers_at_once.reset();
   f.time.Advance(absl::Seconds(30));
   CHECK(f.lines.empty());
-  f.Ticks(2);
+  f.Ticks(3);
   CHECK(f.lines.empty());
   f.Ticks(1);
   CHECK(f.lines.size() == 1);
@@ -143,6 +146,31 @@ TEST_CASE("a peer that others wait for is named once it has been reached") {
   f.peer.answers_at_once = absl::UnavailableError("reset");
   f.Ticks(4);
   CHECK(f.lines == Lines{"no contact with ps 1 for 2 s: reset"});
+}
+
+TEST_CASE("with a long lease, too, silence is named a quarter of a second later at most") {
+  test::ManualTime time;
+  Lines lines;
+  FakePing::Peer peer{.answers_at_once = absl::OkStatus()};
+  const PeerContact contact({.lease = absl::Seconds(60),
+                             .timer = &time,
+                             .clock = &time,
+                             .log = [&](absl::string_view line) { lines.emplace_back(line); }},
+                            "ps 1", std::make_unique<FakePing>(&peer, absl::Seconds(30)));
+  peer.answers_at_once = absl::UnavailableError("reset");
+  for (int i = 0; i < 4 * 60 - 1; ++i) time.Advance(absl::Milliseconds(250));
+  CHECK(lines.empty());
+  time.Advance(absl::Milliseconds(250));
+  CHECK(lines == Lines{"no contact with ps 1 for 60 s: reset"});
+  CHECK(peer.calls == 5);
+}
+
+TEST_CASE("a contact that is muted asks and logs no more") {
+  Fixture f(absl::UnavailableError("connection refused"));
+  f.contact->Mute();
+  f.Ticks(20);
+  CHECK(f.peer.calls == 1);
+  CHECK(f.lines.empty());
 }
 
 TEST_CASE("a contact ends while a call is under way, and later ticks do nothing") {

@@ -48,6 +48,15 @@ TEST_CASE("a silence that nobody was told of is over without a word, and the nex
   CHECK(LookUntil(&watch, 13, 14).size() == 1);
 }
 
+TEST_CASE("another peer that answers in place of a silent one is not called back") {
+  SilenceWatch watch = OfChief();
+  CHECK(LookUntil(&watch, 0, 5).size() == 1);
+  watch.SetName("chief 1");
+  CHECK_FALSE(watch.OnHeard(kStart + absl::Seconds(6)).has_value());
+  CHECK(LookUntil(&watch, 6, 11) == Lines{"no contact with chief 1 for 5 s: it does not answer"});
+  CHECK(watch.OnHeard(kStart + absl::Seconds(12)) == "contact with chief 1 again, after 6 s");
+}
+
 TEST_CASE("a process that stood still does not take its own absence for the peer's") {
   SilenceWatch watch = OfChief();
   CHECK(LookUntil(&watch, 0, 2).empty());
