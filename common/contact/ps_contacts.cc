@@ -9,6 +9,7 @@ PsContacts::PsContacts(PeerContactOptions options, MakePing make_ping)
 
 void PsContacts::SetPlace(size_t shard, const std::string& name, const std::string& address) {
   absl::MutexLock lock(&mutex_);
+  if (is_stopped_) return;
   if (places_.size() <= shard) places_.resize(shard + 1);
   Place& place = places_[shard];
   if (place.address == address) return;
@@ -16,6 +17,13 @@ void PsContacts::SetPlace(size_t shard, const std::string& name, const std::stri
   std::unique_ptr<PeerPing> ping = make_ping_(name, address);
   if (place.contact != nullptr) return place.contact->MoveTo(name, std::move(ping));
   place.contact = std::make_unique<PeerContact>(options_, name, std::move(ping));
+}
+
+void PsContacts::Stop() {
+  std::vector<Place> places;
+  absl::MutexLock lock(&mutex_);
+  is_stopped_ = true;
+  places.swap(places_);
 }
 
 }  // namespace lockstep

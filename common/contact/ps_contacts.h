@@ -26,6 +26,8 @@ class PsContacts {
   // The shard is served there from now on; `name`, of the ps, for the log: "ps 1". Nothing changes
   // where that is known.
   void SetPlace(size_t shard, const std::string& name, const std::string& address);
+  // Asks nobody from now on, whatever SetPlace says. Waits for callbacks under way, so not in one.
+  void Stop();
 
  private:
   struct Place {
@@ -36,6 +38,7 @@ class PsContacts {
   const PeerContactOptions options_;
   const MakePing make_ping_;
   absl::Mutex mutex_;
+  bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);  // by shard
 };
 

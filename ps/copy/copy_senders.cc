@@ -112,6 +112,8 @@ bool CopySenders::TryInBackground(absl::AnyInvocable<void()> work) {
 void CopySenders::CloseLater(const std::shared_ptr<CopySender>& sender) {
   absl::MutexLock lock(&mutex_);
   if (is_closed_) return;
+  const auto open = std::ranges::find(senders_, sender, &Open::sender);
+  if (open != senders_.end() && open->contact != nullptr) open->contact->peer.Mute();
   (void)TryInBackground([this, sender] {
     sender->Close();
     // Its end waits for callbacks.

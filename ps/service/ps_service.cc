@@ -309,6 +309,7 @@ void PsService::Finish(const FinishRequest& request, Callback<FinishReply> respo
   Call(events_.called_by_chief);
   const absl::StatusOr<JobEnd> end = finisher_.Finish(request);
   if (!end.ok()) return respond(end.status());
+  contacts_->Stop();  // from now on others end, too
   respond(FinishReply());
   if (events_.finished) events_.finished(*end);
 }

@@ -58,6 +58,7 @@ void ShardLinks::SetPlaces(const google::protobuf::RepeatedPtrField<ShardPlace>&
 }
 
 void ShardLinks::Cancel() {
+  contacts_.Stop();
   for (TensorTransport* transport : transports_) transport->Cancel();
 }
 

@@ -39,7 +39,7 @@ class ShardLinks {
   const std::vector<TensorTransport*>& transports() const { return transports_; }
   // What a chief tells of a job with sync.ps_replicas, by shard. Not in a callback of a transport.
   void SetPlaces(const google::protobuf::RepeatedPtrField<ShardPlace>& places);
-  // TensorTransport::Cancel of all.
+  // TensorTransport::Cancel of all, and no pings any more. Not in a callback.
   void Cancel();
 
  private:
