@@ -14,8 +14,6 @@ namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(5);
 constexpr absl::Duration kStart = absl::Seconds(60);
-// Each side of a cut is to name the other within a lease and this.
-constexpr absl::Duration kBeyondLease = absl::Seconds(1);
 constexpr absl::Duration kUsagePeriod = absl::Seconds(1);
 constexpr absl::Duration kSettle = absl::Seconds(1);
 // A job that has made no step for so long after a fault hangs.
@@ -151,9 +149,8 @@ bool ChaosRun::RunRound() {
     injected.outcome.is_alone = round.size() == 1;
     injected.outcome.detected_after = injected.detection.after();
     injected.outcome.detected_by = injected.detection.by();
-    const Fault& fault = injected.outcome.fault;
     injected.outcome.is_to_be_named_by_both =
-        fault.peer.has_value() && fault.lasts >= ChaosJob::kLease + kBeyondLease;
+        IsToBeNamedByBoth(injected.outcome.fault, ChaosJob::kLease);
     injected.outcome.detected_by_both_after = injected.detection.after_by_both();
     injected.outcome.pause = pause;
     injected.outcome.allowed = allowed;

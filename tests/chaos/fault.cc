@@ -199,6 +199,10 @@ absl::string_view DocumentedAs(const Fault& fault) {
   return "";
 }
 
+bool IsToBeNamedByBoth(const Fault& fault, absl::Duration lease) {
+  return fault.peer.has_value() && fault.lasts >= lease + kBeyondLease;
+}
+
 absl::Duration AllowedPause(const Fault& fault, absl::Duration lease) {
   if (fault.target == FaultTarget::kStandby || fault.peer == FaultTarget::kStandby) {
     return kBeyondLease;

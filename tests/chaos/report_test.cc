@@ -120,6 +120,17 @@ TEST_CASE("ps without copies do not talk, so they are not cut off from each othe
   CHECK(std::ranges::count_if(FaultsOfHosts(/*has_copies=*/true), between_ps) == 2);
 }
 
+TEST_CASE("both sides have to name a cut that lasts for a lease and a second") {
+  const absl::Duration lease = absl::Seconds(2);
+  Fault cut = {FaultKind::kPairPartition, FaultTarget::kWorker, FaultTarget::kPs};
+  cut.lasts = absl::Milliseconds(2999);
+  CHECK_FALSE(IsToBeNamedByBoth(cut, lease));
+  cut.lasts = absl::Seconds(3);
+  CHECK(IsToBeNamedByBoth(cut, lease));
+  cut.peer.reset();
+  CHECK_FALSE(IsToBeNamedByBoth(cut, lease));
+}
+
 TEST_CASE("a fault of a task that is not needed may cost less than one of a ps") {
   const absl::Duration lease = absl::Seconds(2);
   const auto allowed = [&](FaultKind kind, FaultTarget target, absl::Duration lasts) {
