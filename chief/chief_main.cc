@@ -84,12 +84,7 @@ std::unique_ptr<PsContacts> MakePsContacts(const DaemonContext& daemon, rpc::Eve
   request.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(lease)));
   return std::make_unique<PsContacts>(
       PeerContactOptions{.lease = lease, .timer = timer, .waits_for_first = true},
-      [request, queue, credentials = daemon.serving.credentials](const std::string& name,
-                                                                 const std::string& address) {
-        return MakePsPing(
-            {.address = address, .name = name, .queue = queue, .credentials = credentials},
-            request);
-      });
+      PsPings({.queue = queue, .credentials = daemon.serving.credentials}, request));
 }
 
 void SetPlaces(const std::vector<std::string>& ps_addresses, PsContacts* contacts) {

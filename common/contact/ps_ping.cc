@@ -24,6 +24,17 @@ class PsPing final : public PeerPing {
   RawChannel channel_;
 };
 
+template <typename Request>
+PsContacts::MakePing PingsWith(ClientOptions options, Request request) {
+  return [options = std::move(options), request = std::move(request)](const std::string& name,
+                                                                      const std::string& address) {
+    ClientOptions of_ps = options;
+    of_ps.name = name;
+    of_ps.address = address;
+    return MakePsPing(of_ps, request);
+  };
+}
+
 }  // namespace
 
 std::unique_ptr<PeerPing> MakePsPing(const ClientOptions& options, PingRequest from_worker) {
@@ -34,6 +45,14 @@ std::unique_ptr<PeerPing> MakePsPing(const ClientOptions& options, PingRequest f
 std::unique_ptr<PeerPing> MakePsPing(const ClientOptions& options, ServerPingRequest from_server) {
   return std::make_unique<PsPing<ServerPingRequest>>(
       options, "/lockstep.ParameterServer/ServerPing", std::move(from_server));
+}
+
+PsContacts::MakePing PsPings(ClientOptions options, PingRequest from_worker) {
+  return PingsWith(std::move(options), std::move(from_worker));
+}
+
+PsContacts::MakePing PsPings(ClientOptions options, ServerPingRequest from_server) {
+  return PingsWith(std::move(options), std::move(from_server));
 }
 
 }  // namespace lockstep

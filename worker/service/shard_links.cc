@@ -9,15 +9,11 @@
 namespace lockstep::worker {
 namespace {
 
-PsContacts::MakePing PingsOf(const ShardLinksOptions& options, uint32_t lease_ms) {
+PingRequest PingOf(const WorkerIdentity& worker, uint32_t lease_ms) {
   PingRequest request;
-  *request.mutable_worker() = options.identity;
+  *request.mutable_worker() = worker;
   request.set_lease_ms(lease_ms);
-  return [request, queue = options.queue, credentials = options.credentials](
-             const std::string& name, const std::string& address) {
-    return MakePsPing(
-        {.address = address, .name = name, .queue = queue, .credentials = credentials}, request);
-  };
+  return request;
 }
 
 }  // namespace
@@ -28,7 +24,8 @@ ShardLinks::ShardLinks(ShardLinksOptions options, const RegisterTaskReply& regis
       checksums_(registration.job().transport().checksums()),
       memory_(memory),
       contacts_({.lease = absl::Milliseconds(registration.lease_ms()), .timer = timer},
-                PingsOf(options_, registration.lease_ms())) {
+                PsPings({.queue = options_.queue, .credentials = options_.credentials},
+                        PingOf(options_.identity, registration.lease_ms()))) {
   const auto& places = registration.shards();
   for (size_t shard = 0; shard < options_.ps_addresses.size(); ++shard) {
     std::string address = options_.ps_addresses[shard];
