@@ -50,7 +50,7 @@ class PeerContact {
   // Waits for callbacks under way. Not in one.
   ~PeerContact();
 
-  // From now on asks another peer, of which nothing is known. May be called in a callback.
+  // Asks this peer from now on. What was seen of the one before is dropped. Also in a callback.
   void MoveTo(std::string peer, std::unique_ptr<PeerPing> ping);
   // Asks and logs no more. Does not block, for one who cannot end this contact now.
   void Mute();

@@ -26,7 +26,7 @@ class PsContacts {
   // The shard is served there from now on; `name`, of the ps, for the log: "ps 1". Nothing changes
   // where that is known.
   void SetPlace(size_t shard, const std::string& name, const std::string& address);
-  // Asks nobody from now on, whatever SetPlace says. Waits for callbacks under way, so not in one.
+  // Ends all pings, for good: a later SetPlace does nothing. Waits for callbacks, so not in one.
   void Stop();
 
  private:

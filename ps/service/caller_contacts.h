@@ -31,9 +31,10 @@ class CallerContacts {
   // Of servers; of more the one that has been silent for longest is forgotten.
   static constexpr size_t kMostServers = 64;
 
-  // A worker that is no member any more, by `is_member`, is forgotten without a word: the chief has
-  // said why. Who stays silent is named a few times, and forgotten: it may have ended, or call
-  // another ps now. Both functions are called without a lock. `clock` outlives the contacts.
+  // A silent worker for which `is_member` is false is forgotten, and nothing is logged: the chief
+  // has logged why it is gone. Any other silent caller is logged a few times and then forgotten: it
+  // may have ended, or call another ps now. Both functions are called without a lock. `clock`
+  // outlives the contacts.
   CallerContacts(const Clock* clock, std::function<bool(const WorkerIdentity&)> is_member,
                  std::function<void(absl::string_view)> log);
 

@@ -30,7 +30,7 @@ Tensor PinnedTensor(Device* device, DType dtype, const Shape& shape) {
 }
 
 TensorMaker PinnedTensors(Device* device) {
-  // Copies of the maker share it, on whatever thread they are.
+  // Atomic: copies of the maker share it, and may be called on several threads.
   const auto is_told = std::make_shared<std::atomic<bool>>(false);
   return [device, is_told](DType dtype, const Shape& shape) {
     absl::StatusOr<Tensor> pinned = TryPinnedTensor(device, dtype, shape);

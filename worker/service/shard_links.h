@@ -39,7 +39,7 @@ class ShardLinks {
   const std::vector<TensorTransport*>& transports() const { return transports_; }
   // What a chief tells of a job with sync.ps_replicas, by shard. Not in a callback of a transport.
   void SetPlaces(const google::protobuf::RepeatedPtrField<ShardPlace>& places);
-  // TensorTransport::Cancel of all, and no pings any more. Not in a callback.
+  // Cancels all transports, for good, and ends the pings. Not in a callback.
   void Cancel();
 
  private:
@@ -51,8 +51,7 @@ class ShardLinks {
   const SharedMemory* const memory_;
   PsContacts contacts_;
   std::vector<std::unique_ptr<TensorTransport>> owned_;
-  std::vector<FailoverTransport*>
-      movable_;  // of owned_: all in a job with sync.ps_replicas; or none
+  std::vector<FailoverTransport*> movable_;  // owned_ of a job with sync.ps_replicas; or none
   std::vector<TensorTransport*> transports_;
 };
 

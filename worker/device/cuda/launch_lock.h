@@ -11,8 +11,7 @@ namespace lockstep::worker::cuda {
 // comes between two of NCCL's launches, it waits for a kernel that waits for the next launch, and
 // that launch waits for a lock of the driver that the call holds: none of them ends. NCCL's user
 // guide proposes a lock ("Concurrency between NCCL and CUDA calls"). Its launch mode GROUP would
-// need none; PARALLEL, which recent versions default to, launches on one GPU after the
-// other.
+// need none; PARALLEL, which recent versions default to, launches on one GPU after the other.
 //
 // One for the process, because pinned memory concerns every GPU. A call that waits for all work of
 // a GPU may hold it: what is on the GPUs then needs no further launch. Calls that wait for an event

@@ -71,7 +71,7 @@ TEST_CASE("a peer is asked four times in a lease, and nothing is said while it a
   CHECK(f.lines.empty());
 }
 
-TEST_CASE("whatever the peer itself answers is contact") {
+TEST_CASE("each answer that comes from the peer itself counts as contact") {
   const absl::Status answer =
       GENERATE(absl::AbortedError("another epoch"), absl::PermissionDeniedError("not you"),
                absl::ResourceExhaustedError("too many calls"));
@@ -119,7 +119,7 @@ TEST_CASE("a process that was stopped does not take its own absence for the peer
   CHECK(f.lines.size() == 1);
 }
 
-TEST_CASE("after a move another peer counts, whatever the one before answers") {
+TEST_CASE("after a move late answers of the peer before are ignored") {
   Fixture f(std::nullopt);
   f.Ticks(4);
   REQUIRE(f.lines.size() == 1);

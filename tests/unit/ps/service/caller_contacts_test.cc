@@ -130,7 +130,8 @@ TEST_CASE(
   CHECK(f.lines == Lines{"no contact with chief 0 for 4 s: none of its pings comes"});
 }
 
-TEST_CASE("the pings of a few servers are noted, whatever callers make up, a true one's again") {
+TEST_CASE(
+    "made-up indices take no more room than that of 64 servers, and a real ps is noted again") {
   Fixture f;
   for (uint32_t index = 0; index < 10 * CallerContacts::kMostServers; ++index) {
     f.PingOfChief(index);
