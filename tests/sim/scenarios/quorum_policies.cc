@@ -120,6 +120,9 @@ std::string SimulateAbort(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0xab0);
   SimOptions options = QuorumJob(ABORT, seed, &random);
   options.steps = 100000;
+  // Jobs that go on do so for a whole lease and more: their steps must not be many.
+  options.least_compute = absl::Milliseconds(25);
+  options.most_compute = absl::Milliseconds(75);
   SimCluster cluster(options, run);
   if (!Begin(&cluster)) return "no beginning";
   const auto forever = static_cast<uint32_t>(random.Between(1, static_cast<int>(options.workers)));
