@@ -39,13 +39,13 @@ bazel_output() {
     -e '^(WARNING: Running Bazel server needs|  WARNING: .*Test execution time|There were tests whose specified size)' "$1"
 }
 
-# run_bazel LABEL LOG COMMAND ARGS...
-run_bazel() {
-  local label=$1 log=$2 command=$3
-  shift 3
-  run_job "$label" "$log" bazel_progress bazel_command "$command" --jobs="$(nproc)" --curses=no --color=no \
-    --show_progress_rate_limit=0.5 --nosandbox_debug "$@"
+# logged_bazel COMMAND ARGS...: writes what bazel_progress reads.
+logged_bazel() {
+  bazel_command "$1" --jobs="$(nproc)" --curses=no --color=no --show_progress_rate_limit=0.5 --nosandbox_debug "${@:2}"
 }
+
+# run_bazel LABEL LOG COMMAND ARGS...
+run_bazel() { run_job "$1" "$2" bazel_progress logged_bazel "${@:3}"; }
 
 # Where below bazel-bin or bazel-testlogs what belongs to LABEL is.
 path_of() { local label=${1#//}; echo "${label/://}"; }

@@ -50,12 +50,23 @@ count_left_out() {
   ((total == 0)) || echo "$total cases not run: they need a GPU"
 }
 
-# Makes a Python for the tests in which programs of others read our files and call our services, and
-# sets `python`. Without the network it cannot be made: `python` stays empty, and those tests fail.
+# Python packages for the tests in which programs of others read our files and call our services.
+python_home=$cache/python
+python_packages=$root/tests/interop/requirements.txt
+
+# build_beside_pip ARGS...: pip mostly waits for the network. What does not build, the tests will show.
+build_beside_pip() {
+  install_venv "$python_home" "$python_packages" >"$cache/pip.log" 2>&1 &
+  logged_bazel build "$@" || true
+  wait
+}
+
+# Sets `python` to a Python with these packages. Without the network there is none: `python` stays
+# empty, and those tests fail.
 python=
 make_python() {
-  if make_venv "$cache/python" "$root/tests/interop/requirements.txt"; then
-    python=$cache/python/bin/python3
+  if make_venv "$python_home" "$python_packages"; then
+    python=$python_home/bin/python3
   else
     say "pip cannot install tests/interop/requirements.txt: the tests that need it will fail. Remedy: see the lines above; pip needs a package index"
   fi
@@ -76,14 +87,18 @@ run_tests() {
   fi
   local argument has_target='' status=0 count=0 filter='' left_out=''
   for argument; do [[ $argument == -* ]] || has_target=1; done
-  [ -n "$has_target" ] || set -- "$@" //...
-  make_python
   has_gpu || filter=-gpu
   # Tests of processes mostly wait: half as many tests and compilers again as there are cores run at a
   # time. Tests that measure pauses take the place of two (the tag cpu:2). Jobs wait for such a place.
   set -- --jobs=$(($(nproc) * 10)) --local_cpu_resources=$((($(nproc) * 3 + 1) / 2)) "$@"
-  set -- --test_tag_filters="$filter" ${python:+"--test_env=LOCKSTEP_PYTHON=$python"} "$@"
-  run_bazel "testing" "$cache/test.log" test --config=unity --keep_going --test_summary=short "$@" || status=$?
+  set -- --config=unity --keep_going --test_tag_filters="$filter" "$@"
+  local given=--test_env=LOCKSTEP_PYTHON=$python_home/bin/python3
+  if [ -z "$has_target" ] && ! has_venv "$python_home" "$python_packages"; then
+    run_job "building" "$cache/build.log" bazel_progress build_beside_pip "$given" "$@" //common/...
+  fi
+  make_python
+  [ -n "$has_target" ] || set -- "$@" //...
+  run_bazel "testing" "$cache/test.log" test ${python:+"$given"} --test_summary=short "$@" || status=$?
   if [ -z "$has_target" ] && [ -n "$filter" ]; then left_out=$(count_left_out); fi
   stop_own_server
   bazel_output "$cache/test.log"

