@@ -208,6 +208,16 @@ std::string GraphsText(const GpuStatus& gpu) {
                       CountText(gpu.training_steps(), "step"), " as CUDA graphs", why);
 }
 
+// Which of cuDNN's engines compute its convolutions.
+std::string EnginesText(const GpuStatus& gpu) {
+  if (gpu.engines().empty()) return "";
+  const auto append = [](std::string* out, const EngineStatus& engine) {
+    absl::StrAppend(out, engine.engine(), " (", engine.convolutions(), ")");
+  };
+  return absl::StrCat(", convolutions by cuDNN's engines ",
+                      absl::StrJoin(gpu.engines(), ", ", append));
+}
+
 std::string GpusText(const WorkerStatus& worker) {
   std::string text;
   for (const GpuStatus& gpu : worker.gpus()) {
@@ -217,7 +227,7 @@ std::string GpusText(const WorkerStatus& worker) {
         " copied to it, ", BytesText(gpu.bytes_to_host()), " from it",
         gpu.has_utilization_percent() ? absl::StrCat(", ", gpu.utilization_percent(), " % busy")
                                       : "",
-        GraphsText(gpu), "\n");
+        GraphsText(gpu), EnginesText(gpu), "\n");
   }
   return text;
 }

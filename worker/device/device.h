@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,6 +34,8 @@ struct DeviceUse {
   uint64_t graph_launches = 0;     // of work that streams have captured
   std::string graph_error;         // why a stream could not capture its work; empty: it could
   std::optional<int> utilization;  // percent of the last moments, by any process
+  // Passes of convolutions that ops were made for, by the number of the library's engine.
+  std::map<int64_t, uint64_t> convolutions;
 };
 
 struct StreamOptions {

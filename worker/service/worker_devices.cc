@@ -56,6 +56,11 @@ void WorkerDevices::FillStatus(WorkerStatus* status) const {
     gpu->set_training_steps(use.training_steps);
     gpu->set_graph_steps(use.graph_launches);
     gpu->set_graph_error(use.graph_error);
+    for (const auto& [engine, convolutions] : use.convolutions) {
+      EngineStatus* const status = gpu->add_engines();
+      status->set_engine(engine);
+      status->set_convolutions(convolutions);
+    }
     if (use.utilization.has_value()) {
       gpu->set_utilization_percent(static_cast<uint32_t>(*use.utilization));
     }

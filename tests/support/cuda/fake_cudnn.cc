@@ -148,6 +148,10 @@ struct FakeCudnnCalls {
         *count = static_cast<int64_t>(own->engine->notes.size());
         std::ranges::copy(own->engine->notes, static_cast<int*>(values));
         return kCudnnSuccess;
+      case kEngineGlobalIndex:
+        *count = 1;
+        *static_cast<int64_t*>(values) = own->engine->index;
+        return kCudnnSuccess;
       case kPlanWorkspaceSize:
         *count = 1;
         *static_cast<int64_t*>(values) = own->engine->workspace;

@@ -14,6 +14,7 @@
 namespace lockstep::test {
 
 struct FakeEngine {
+  int64_t index = 0;
   std::vector<int> notes;
   int64_t workspace = 0;
   bool can_plan = true;

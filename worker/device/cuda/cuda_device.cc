@@ -159,7 +159,13 @@ DeviceUse CudaDevice::use() const {
           .training_steps = training_steps_,
           .graph_launches = graph_launches_,
           .graph_error = graph_error_,
-          .utilization = monitor_ == nullptr ? std::nullopt : monitor_->utilization()};
+          .utilization = monitor_ == nullptr ? std::nullopt : monitor_->utilization(),
+          .convolutions = convolutions_};
+}
+
+void CudaDevice::CountConvolution(int64_t engine) {
+  absl::MutexLock lock(&mutex_);
+  ++convolutions_[engine];
 }
 
 void CudaDevice::ReportNoGraph(const absl::Status& why) const {

@@ -37,6 +37,8 @@ class CudaDevice : public Device {
   void CountToDevice(size_t bytes) const { to_device_.fetch_add(bytes, std::memory_order_relaxed); }
   void CountToHost(size_t bytes) const { to_host_.fetch_add(bytes, std::memory_order_relaxed); }
   void CountGraphLaunch() const { graph_launches_.fetch_add(1, std::memory_order_relaxed); }
+  // An op is made that has `engine` of cuDNN compute one pass of a convolution. Any thread.
+  void CountConvolution(int64_t engine);
   // A stream could not capture its work. The first call says so in the log. Any thread.
   void ReportNoGraph(const absl::Status& why) const;
   // Blocks until no work of this device runs, also after an error. For a device that has failed: an
@@ -94,6 +96,7 @@ class CudaDevice : public Device {
   mutable absl::Mutex mutex_;
   mutable absl::Status status_ ABSL_GUARDED_BY(mutex_);
   mutable std::string graph_error_ ABSL_GUARDED_BY(mutex_);  // the first; empty: none
+  std::map<int64_t, uint64_t> convolutions_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<GpuMonitor> monitor_;  // may be null; last: its thread uses all above
 };
 

@@ -42,6 +42,7 @@ absl::StatusOr<Convolution> CudaContext::MakeConvolution(const Conv2DOptions& op
                             Convolution::Create(*cudnn_, {options, pass, PrecisionFor(options.type),
                                                           kMostConvolutionWorkspace}));
   LOCKSTEP_RETURN_IF_ERROR(ReserveWorkspace(static_cast<size_t>(convolution.workspace_bytes())));
+  device_->CountConvolution(convolution.engine());
   return convolution;
 }
 

@@ -167,11 +167,14 @@ TEST_CASE("a worker's table says what its GPUs are used for") {
       StatusTable(Parse("role: 'worker' worker { device: 'cuda:0,cuda:1' "
                         "gpus { name: 'cuda:0' memory_bytes: 1536 memory_limit_bytes: 4096 "
                         "bytes_to_device: 512 bytes_to_host: 1024 utilization_percent: 87 "
-                        "training_steps: 1203 graph_steps: 1200 } "
+                        "training_steps: 1203 graph_steps: 1200 "
+                        "engines { engine: 3 convolutions: 2 } "
+                        "engines { engine: 57 convolutions: 4 } } "
                         "gpus { name: 'cuda:1' } "
                         "gpus { name: 'cuda:2' training_steps: 1 graph_error: 'refused' } }")),
       Contains("\ncuda:0: 1.5 KiB of 4.0 KiB in use, 512 B copied to it, 1.0 KiB from it, "
-               "87 % busy, 1,200 of 1,203 steps as CUDA graphs\n"
+               "87 % busy, 1,200 of 1,203 steps as CUDA graphs, "
+               "convolutions by cuDNN's engines 3 (2), 57 (4)\n"
                "cuda:1: 0 B of 0 B in use, 0 B copied to it, 0 B from it\n"
                "cuda:2: 0 B of 0 B in use, 0 B copied to it, 0 B from it, 0 of 1 step as CUDA "
                "graphs (refused)\n"));

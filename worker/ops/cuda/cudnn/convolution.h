@@ -43,6 +43,7 @@ class Convolution {
   static absl::StatusOr<Convolution> Create(const CudnnHandle& handle,
                                             const ConvolutionRequest& request);
 
+  int64_t engine() const { return plan_.engine; }
   int64_t workspace_bytes() const { return plan_.workspace_bytes; }
 
   // Enqueues it. The device is current. Allocates nothing where the operands are those of the last

@@ -96,13 +96,17 @@ absl::StatusOr<BackendDescriptor> GraphOf(const CudnnLibrary* library, const Pla
   return graph;
 }
 
-// An engine says what it does to numbers.
-absl::StatusOr<bool> IsAdmitted(const BackendDescriptor& configuration, Precision precision) {
+absl::StatusOr<BackendDescriptor> EngineOf(const BackendDescriptor& configuration) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<BackendDescriptor> engines,
                             configuration.GetDescriptors(kEngineConfigEngine, kEngineDescriptor));
   if (engines.size() != 1) return absl::InternalError("cuDNN: a configuration without an engine");
+  return engines[0];
+}
+
+// An engine says what it does to numbers.
+absl::StatusOr<bool> IsAdmitted(const BackendDescriptor& engine, Precision precision) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int> notes,
-                            engines[0].GetEnums(kEngineNumericalNotes, kTypeNumericalNote));
+                            engine.GetEnums(kEngineNumericalNotes, kTypeNumericalNote));
   const auto has = [&](int note) { return std::ranges::find(notes, note) != notes.end(); };
   if (has(kNoteNondeterministic) || has(kNoteReducedPrecisionReduction)) return false;
   const bool rounds_factors = has(kNoteTensorCore) || has(kNoteDownConvertInputs);
@@ -142,8 +146,8 @@ absl::StatusOr<ConvolutionPlan> PlanConvolution(const CudnnLibrary* library,
                               ConfigurationsOf(library, target, graph, mode));
     seen += static_cast<int64_t>(configurations.size());
     for (const BackendDescriptor& configuration : configurations) {
-      LOCKSTEP_ASSIGN_OR_RETURN(const bool is_admitted,
-                                IsAdmitted(configuration, request.precision));
+      LOCKSTEP_ASSIGN_OR_RETURN(const BackendDescriptor engine, EngineOf(configuration));
+      LOCKSTEP_ASSIGN_OR_RETURN(const bool is_admitted, IsAdmitted(engine, request.precision));
       if (!is_admitted) continue;
       BackendDescriptor plan(library, kExecutionPlanDescriptor);
       plan.Set(kPlanEngineConfig, configuration);
@@ -155,7 +159,8 @@ absl::StatusOr<ConvolutionPlan> PlanConvolution(const CudnnLibrary* library,
       if (!plan.Finalize().ok()) continue;  // heuristics also name engines that cannot do it
       LOCKSTEP_ASSIGN_OR_RETURN(const int64_t workspace, plan.GetInt64(kPlanWorkspaceSize));
       if (workspace > request.most_workspace_bytes) continue;
-      return ConvolutionPlan{plan, workspace, seen};
+      LOCKSTEP_ASSIGN_OR_RETURN(const int64_t index, engine.GetInt64(kEngineGlobalIndex));
+      return ConvolutionPlan{plan, index, workspace, seen};
     }
   }
   return absl::UnimplementedError(

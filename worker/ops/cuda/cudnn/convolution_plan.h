@@ -34,6 +34,7 @@ enum PlanTensor : int64_t { kPlanInput = 1, kPlanFilter = 2, kPlanOutput = 3 };
 
 struct ConvolutionPlan {
   BackendDescriptor plan;
+  int64_t engine = 0;  // its number, of cuDNN
   int64_t workspace_bytes = 0;
   int64_t configurations = 0;  // that cuDNN's heuristics named
 };

@@ -89,6 +89,7 @@ inline constexpr CudnnStatus kCudnnSuccess = 0;
   CONSTANT(kVariantPackIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, 1000)                              \
   CONSTANT(kVariantPackPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, 1001)                      \
   CONSTANT(kVariantPackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, 1003)                         \
+  CONSTANT(kEngineGlobalIndex, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1301)                               \
   CONSTANT(kEngineNumericalNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, 1303)                          \
   CONSTANT(kDevicePropertiesJson, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, 2702)                 \
   /* Values. */                                                                                    \

@@ -34,33 +34,33 @@ absl::StatusOr<ConvolutionPlan> Plan(const CudnnLibrary& library, Precision prec
   return PlanConvolution(&library, {.described = &device}, {Uneven(), pass, precision, 1000});
 }
 
-// The workspace of the engine that is chosen, which tells engines apart; nullopt: none is.
+// The number of the engine that is chosen; nullopt: none is.
 std::optional<int64_t> Chosen(Precision precision, const std::vector<FakeEngine>& engines) {
   FakeCudnn fake(engines);
   const auto plan = Plan(FakeCudnn::library(), precision);
   if (plan.ok()) CHECK(plan->configurations == static_cast<int64_t>(engines.size()));
   if (!plan.ok()) CHECK(absl::IsUnimplemented(plan.status()));
-  return plan.ok() ? std::optional(plan->workspace_bytes) : std::nullopt;
+  return plan.ok() ? std::optional(plan->engine) : std::nullopt;
 }
 
 TEST_CASE("the first engine that cuDNN names is chosen, where it may be") {
-  CHECK(Chosen(Precision::kFloat32, {{.workspace = 1}, {.workspace = 2}}) == 1);
+  CHECK(Chosen(Precision::kFloat32, {{.index = 1}, {.index = 2}}) == 1);
   CHECK(Chosen(Precision::kFloat32, {}) == std::nullopt);
 }
 
 TEST_CASE("engines that add in changing order or in fewer bits are passed over") {
   for (const Precision precision : {Precision::kFloat32, Precision::kTf32, Precision::kBfloat16}) {
-    CHECK(Chosen(precision, {{.notes = {kNoteNondeterministic}, .workspace = 1},
-                             {.notes = {kNoteReducedPrecisionReduction}, .workspace = 2},
-                             {.workspace = 3}}) == 3);
+    CHECK(Chosen(precision, {{.index = 1, .notes = {kNoteNondeterministic}},
+                             {.index = 2, .notes = {kNoteReducedPrecisionReduction}},
+                             {.index = 3}}) == 3);
   }
 }
 
 TEST_CASE("engines that round the factors are for TF32 and bfloat16 alone") {
   const std::vector<FakeEngine> engines = {
-      {.notes = {kNoteTensorCore}, .workspace = 1},
-      {.notes = {kNoteDownConvertInputs}, .workspace = 2},
-      {.workspace = 3},
+      {.index = 1, .notes = {kNoteTensorCore}},
+      {.index = 2, .notes = {kNoteDownConvertInputs}},
+      {.index = 3},
   };
   CHECK(Chosen(Precision::kFloat32, engines) == 3);
   CHECK(Chosen(Precision::kTf32, engines) == 1);
@@ -68,9 +68,9 @@ TEST_CASE("engines that round the factors are for TF32 and bfloat16 alone") {
 }
 
 TEST_CASE("an engine that cannot be planned, or needs too much memory, is passed over") {
-  CHECK(Chosen(Precision::kFloat32,
-               {{.workspace = 1, .can_plan = false}, {.workspace = 1001}, {.workspace = 1000}}) ==
-        1000);
+  CHECK(Chosen(Precision::kFloat32, {{.index = 1, .can_plan = false},
+                                     {.index = 2, .workspace = 1001},
+                                     {.index = 3, .workspace = 1000}}) == 3);
   CHECK(Chosen(Precision::kFloat32, {{.workspace = 1001}}) == std::nullopt);
 }
 

@@ -98,6 +98,7 @@ void CheckPlans(const std::vector<Conv2DOptions>& convolutions) {
         REQUIRE(plan.ok());
         CHECK(plan->workspace_bytes <= kMostWorkspace);
         CHECK(plan->configurations > 0);
+        CHECK(plan->engine >= 0);
       }
     }
   }
