@@ -96,6 +96,7 @@ std::vector<Task> PlanTasks(const ClusterSpec& cluster, const LocalPlan& plan) {
     if (!plan.gpu_memory_limit.empty()) {
       worker.command.arguments.push_back("--gpu_memory_limit=" + plan.gpu_memory_limit);
     }
+    if (plan.autotune) worker.command.arguments.push_back("--autotune");
     AddForWorker("--sleep=", plan.worker_sleeps, i, &worker.command);
     AddForWorker("--stall=", plan.worker_stalls, i, &worker.command);
     if (!plan.timeline_dir.empty()) {

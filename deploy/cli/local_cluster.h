@@ -25,6 +25,7 @@ struct LocalPlan {
   std::vector<std::string> worker_stalls;   // --stall of them
   std::vector<std::string> worker_devices;  // --device of the workers, in turn; empty: theirs
   std::string gpu_memory_limit;             // of each worker; empty: theirs
+  bool autotune = false;                    // of each worker
   std::string timeline_dir;  // worker k's --timeline is worker-k.csv in it; empty: none
 };
 

@@ -157,6 +157,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
       .worker_stalls = options.worker_stalls,
       .worker_devices = options.worker_devices,
       .gpu_memory_limit = options.gpu_memory_limit,
+      .autotune = options.autotune,
       .timeline_dir = options.timeline_dir.empty() ? "" : Absolute(options.timeline_dir),
   };
   if (!plan.timeline_dir.empty()) LOCKSTEP_RETURN_IF_ERROR(MakeFolders(plan.timeline_dir));

@@ -24,6 +24,7 @@ struct LocalRunOptions {
   std::vector<std::string> worker_stalls;   // --stall of them
   std::vector<std::string> worker_devices;  // --device of them, in turn; empty: theirs
   std::string gpu_memory_limit;             // of each worker; empty: theirs
+  bool autotune = false;                    // of each worker
   std::string timeline_dir;                 // made if need be; empty: none
   bool tls = false;                         // certificates in place of a token
 };

@@ -37,6 +37,8 @@ ABSL_FLAG(std::vector<std::string>, worker_devices, {},
 ABSL_FLAG(std::string, gpu_memory_limit, "",
           "of each worker: GiB of each GPU that it may take, for several workers on one GPU; "
           "default: all that the GPU has");
+ABSL_FLAG(bool, autotune, false,
+          "of each worker: time cuDNN's engines and take the fastest (docs/gpu.md)");
 ABSL_FLAG(bool, standby, false,
           "start a second chief, which takes the place of the first one when that dies");
 ABSL_FLAG(std::string, timeline_dir, "",
@@ -95,6 +97,7 @@ absl::StatusOr<int> Up(Console* console) {
   options.worker_stalls = absl::GetFlag(FLAGS_worker_stalls);
   options.worker_devices = absl::GetFlag(FLAGS_worker_devices);
   options.gpu_memory_limit = absl::GetFlag(FLAGS_gpu_memory_limit);
+  options.autotune = absl::GetFlag(FLAGS_autotune);
   options.timeline_dir = absl::GetFlag(FLAGS_timeline_dir);
   options.tls = absl::GetFlag(FLAGS_tls);
   LOCKSTEP_ASSIGN_OR_RETURN(const LocalRunResult result, RunLocally(options, console));

@@ -1,9 +1,12 @@
-// Workers whose GPU fails: the same programs as everywhere, over libraries that stand in for
-// CUDA's.
+// Workers whose GPU fails, and one that times cuDNN's engines: the same programs as everywhere,
+// over libraries that stand in for CUDA's.
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
+#include "common/client/status_client.h"
 #include "tests/integration/cluster.h"
 #include "tests/integration/training_run.h"
 #include "tests/support/process.h"
@@ -74,6 +77,25 @@ TEST_CASE("a worker that is started again takes the place of one whose GPU has f
   cluster.UseGpu(0);
   cluster.StartWorker(0);
   CHECK(Finish(cluster)["steps"] == 60);
+}
+
+TEST_CASE("a worker that is told to time cuDNN's engines trains with those that it finds") {
+  Cluster cluster(1, 1);
+  cluster.UseGpu(0);
+  cluster.StartAll({.max_steps = 1'000'000, .model = kPlainModel}, {}, /*workers=*/0);
+  std::vector<std::string> command = cluster.Worker(0);
+  command.insert(command.end(), {"--device=cuda", "--autotune"});
+  Process worker(std::move(command), cluster.GpuEnvironment());
+  REQUIRE(cluster.WaitForStep(3, kWhole));
+  const auto status = FetchStatus(cluster.spec().workers[0], absl::Seconds(1));
+  REQUIRE(status.ok());
+  REQUIRE(status->worker().gpus_size() == 1);
+  uint64_t convolutions = 0;
+  for (const EngineStatus& engine : status->worker().gpus(0).engines()) {
+    CHECK((engine.engine() == 3 || engine.engine() == 57));
+    convolutions += engine.convolutions();
+  }
+  CHECK(convolutions == 2);  // each is counted once, however many were timed
 }
 
 }  // namespace

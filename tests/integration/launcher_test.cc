@@ -150,7 +150,7 @@ TEST_CASE(
   const std::string folder = launch.folder().Path("new/timelines");
   command.insert(command.end(),
                  {"--timeline_dir=" + folder, "--worker_sleeps=10ms", "--worker_stalls=0,50ms",
-                  "--worker_devices=cuda:0,cuda:1", "--gpu_memory_limit=1.5"});
+                  "--worker_devices=cuda:0,cuda:1", "--gpu_memory_limit=1.5", "--autotune"});
   const Ended ended = RunToEnd(command, absl::Seconds(20));
   CHECK(ended.exit_code == 0);
   CHECK(std::filesystem::is_directory(folder));
@@ -164,6 +164,7 @@ TEST_CASE(
   CHECK(count(" --device=cuda:0 ") == 2);  // in turn
   CHECK(count(" --device=cuda:1 ") == 1);
   CHECK(count(" --gpu_memory_limit=1.5 ") == 3);
+  CHECK(count(" --autotune ") == 3);
   CHECK(count(" --sleep=") == 1);
   CHECK(count(" --stall=") == 2);
   CHECK(count(" --sleep=10ms --stall=0 ") == 1);

@@ -29,7 +29,7 @@ namespace {
 
 // One whose kernels are loaded once, so that a GPU that has no code here is refused at the start.
 absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& driver, int ordinal,
-                                                          uint64_t memory_limit) {
+                                                          const cuda::CudaDeviceOptions& options) {
   if (ordinal >= driver.device_count()) {
     return absl::FailedPreconditionError(
         absl::StrCat("--device=cuda:", ordinal, ": this process sees ",
@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& dr
                      ", numbered from 0. Remedy: another number, or another CUDA_VISIBLE_DEVICES"));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<cuda::CudaDevice> device,
-                            cuda::CudaDevice::Create(&driver, ordinal, memory_limit));
+                            cuda::CudaDevice::Create(&driver, ordinal, options));
   LOCKSTEP_RETURN_IF_ERROR(cuda::Ops().CreateContext(device.get()).status());
   return device;
 }
@@ -69,11 +69,11 @@ absl::Status Backend::OpenGpus(const DeviceChoice& choice, const cuda::Driver& d
   LOCKSTEP_RETURN_IF_ERROR(cuda::SharedCublasLt().status());
   LOCKSTEP_RETURN_IF_ERROR(cuda::SharedCudnn().status());
   driver_ = &driver;
-  memory_limit_ = choice.memory_limit;
+  options_ = choice.options;
   std::vector<std::string> names;
   std::vector<std::string> descriptions;
   for (const int ordinal : OrdinalsOf(choice, driver)) {
-    auto gpu = OpenGpu(driver, ordinal, memory_limit_);
+    auto gpu = OpenGpu(driver, ordinal, options_);
     if (!gpu.ok()) {
       if (choice.kind != DeviceChoice::Kind::kAuto) return gpu.status();
       absl::StrAppend(&problem_, problem_.empty() ? "" : "; ", gpu.status().message());
@@ -129,7 +129,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> Backend::MakeDevices(int th
     if (gpus.size() >= most) break;
     // OpenGpus has tried its kernels.
     LOCKSTEP_ASSIGN_OR_RETURN(gpus.emplace_back(),
-                              cuda::CudaDevice::Create(driver_, ordinal, memory_limit_));
+                              cuda::CudaDevice::Create(driver_, ordinal, options_));
   }
   // The first reduces the gradients of the others.
   for (const auto& gpu : std::span(gpus).subspan(1)) Connect(*gpus.front(), *gpu);

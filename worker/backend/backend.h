@@ -63,7 +63,7 @@ class Backend {
   std::shared_ptr<cuda::CudaDevice> first_;  // null: the CPU
   std::vector<int> others_;                  // ordinals of the other GPUs, in their order
   const cuda::Driver* driver_ = nullptr;     // of GPUs
-  uint64_t memory_limit_ = 0;                // as in DeviceChoice
+  cuda::CudaDeviceOptions options_;          // of each GPU
   std::string name_ = "cpu";
   std::string description_ = "the CPU";
   bool is_automatic_ = false;

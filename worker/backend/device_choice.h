@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "worker/device/cuda/cuda_device.h"
 
 namespace lockstep::worker {
 
@@ -18,7 +19,7 @@ struct DeviceChoice {
   Kind kind = Kind::kCpu;
   // Of kCuda, among the GPUs that CUDA_VISIBLE_DEVICES leaves. None: all of them.
   std::vector<int> ordinals;
-  uint64_t memory_limit = 0;  // of each GPU, in bytes; 0: all that it has
+  cuda::CudaDeviceOptions options;  // of each GPU
 };
 
 // "cpu", "auto", "cuda" (all GPUs), "cuda:N", or several of the last: "cuda:0,cuda:2". Anything

@@ -19,6 +19,10 @@ ABSL_FLAG(
 ABSL_FLAG(double, gpu_memory_limit, 0,
           "GiB of each GPU that towers, their batches and workspaces may take; 0: all that it has");
 
+ABSL_FLAG(bool, autotune, false,
+          "on a GPU, time cuDNN's engines for each convolution and take the fastest, not the one "
+          "that it names first: the last bits may then differ from run to run");
+
 namespace lockstep::worker {
 namespace {
 
@@ -37,7 +41,8 @@ absl::StatusOr<uint64_t> MemoryLimit() {
 
 absl::StatusOr<Backend> BackendOfFlag() {
   LOCKSTEP_ASSIGN_OR_RETURN(DeviceChoice choice, ParseDeviceChoice(absl::GetFlag(FLAGS_device)));
-  LOCKSTEP_ASSIGN_OR_RETURN(choice.memory_limit, MemoryLimit());
+  LOCKSTEP_ASSIGN_OR_RETURN(choice.options.memory_limit, MemoryLimit());
+  choice.options.autotune = absl::GetFlag(FLAGS_autotune);
   if (choice.kind == DeviceChoice::Kind::kCpu) return Backend();
   return Backend::Open(choice, cuda::SharedDriver());
 }

@@ -183,6 +183,7 @@ struct FakeCudnnCalls {
     if (!Describe(*graph.attributes.at(kOperationGraphOperations), *pack, &convolution)) {
       return kRefused;
     }
+    if (current_cudnn->clock_ != nullptr) current_cudnn->clock_->Advance(plan->engine->takes);
     const bool enqueued =
         FakeDriver::Current().Enqueue(handle->stream, [convolution] { convolution.Run(); });
     return enqueued ? kCudnnSuccess : kRefused;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "worker/ops/cuda/cudnn/cudnn_library.h"
 
 namespace lockstep::test {
@@ -18,6 +20,7 @@ struct FakeEngine {
   std::vector<int> notes;
   int64_t workspace = 0;
   bool can_plan = true;
+  absl::Duration takes;  // as AdvanceWhenRun says
 };
 
 // cuDNN's functions have no object: they are of the FakeCudnn that was made last and exists.
@@ -32,6 +35,8 @@ class FakeCudnn {
   // The so-many-th call from now on (from 0) fails.
   void FailCall(int64_t index) { failing_call_ = calls_ + index; }
   int64_t calls() const { return calls_; }
+  // From now on the run of a plan moves this clock, which outlives it, by what its engine takes.
+  void AdvanceWhenRun(ManualClock* clock) { clock_ = clock; }
   // Descriptors and handles that exist.
   size_t live() const { return descriptors_.size() + handles_.size(); }
   // Numbers and enumerators that were set, of the last descriptor of this type.
@@ -53,6 +58,7 @@ class FakeCudnn {
   bool Fails() { return calls_++ == failing_call_; }
 
   mutable absl::Mutex mutex_;  // of calls, which come from any thread
+  ManualClock* clock_ = nullptr;
   const std::vector<FakeEngine> engines_;
   const std::vector<FakeEngine> fallback_;
   FakeCudnn* const previous_;

@@ -66,7 +66,7 @@ std::optional<int64_t> NumberIn(const char* variable) {
 const bool kIsOpened = [] {
   FillAddresses();
   auto* const driver = new FakeDriver(/*seed=*/1);
-  new FakeCudnn({FakeEngine{.index = 57, .workspace = 64}});
+  new FakeCudnn({FakeEngine{.index = 57, .workspace = 64}, FakeEngine{.index = 3}});
   new FakeNccl;
   driver->SetDeviceCount(static_cast<int>(NumberIn("LOCKSTEP_IMITATED_GPUS").value_or(1)));
   if (const auto failing = NumberIn("LOCKSTEP_FAILING_CUDA_CALL"); failing.has_value()) {

@@ -21,17 +21,17 @@ absl::Status OutOfMemory(const std::string& problem) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const Driver* driver, int ordinal,
-                                                               uint64_t memory_limit) {
-  std::unique_ptr<CudaDevice> device(new CudaDevice(driver, ordinal, memory_limit));
+                                                               const CudaDeviceOptions& options) {
+  std::unique_ptr<CudaDevice> device(new CudaDevice(driver, ordinal, options));
   LOCKSTEP_RETURN_IF_ERROR(device->Open(ordinal));
   return device;
 }
 
-CudaDevice::CudaDevice(const Driver* driver, int ordinal, uint64_t memory_limit)
+CudaDevice::CudaDevice(const Driver* driver, int ordinal, const CudaDeviceOptions& options)
     : driver_(driver),
       ordinal_(ordinal),
-      name_(absl::StrCat("cuda:", ordinal)),
-      memory_limit_(memory_limit) {}
+      options_(options),
+      name_(absl::StrCat("cuda:", ordinal)) {}
 
 absl::Status CudaDevice::Open(int ordinal) {
   LOCKSTEP_RETURN_IF_ERROR(Check(driver()->DeviceGet(&handle_, ordinal), "cuDeviceGet"));
@@ -118,9 +118,10 @@ absl::Status CudaDevice::EnablePeerAccess(const CudaDevice& peer) {
 
 absl::StatusOr<DeviceBuffer> CudaDevice::Allocate(size_t bytes) {
   if (!Reserve(bytes)) {
-    return OutOfMemory(absl::StrCat(
-        name_, ": no memory for ", bytes, " bytes: ", allocated_.load(), " of the ", memory_limit_,
-        " bytes of --gpu_memory_limit are in use. Remedy: a greater limit, "));
+    return OutOfMemory(
+        absl::StrCat(name_, ": no memory for ", bytes, " bytes: ", allocated_.load(), " of the ",
+                     options_.memory_limit,
+                     " bytes of --gpu_memory_limit are in use. Remedy: a greater limit, "));
   }
   MakeCurrent();
   CUdeviceptr memory = 0;
@@ -137,7 +138,7 @@ absl::StatusOr<DeviceBuffer> CudaDevice::Allocate(size_t bytes) {
 
 bool CudaDevice::Reserve(size_t bytes) {
   const uint64_t before = allocated_.fetch_add(bytes);
-  if (memory_limit_ == 0 || before + bytes <= memory_limit_) return true;
+  if (options_.memory_limit == 0 || before + bytes <= options_.memory_limit) return true;
   allocated_ -= bytes;
   return false;
 }
@@ -153,7 +154,7 @@ absl::Status CudaDevice::OutOfDeviceMemory(size_t bytes) const {
 DeviceUse CudaDevice::use() const {
   absl::MutexLock lock(&mutex_);
   return {.memory = allocated_,
-          .memory_limit = memory_limit_ > 0 ? memory_limit_ : total_memory_,
+          .memory_limit = options_.memory_limit > 0 ? options_.memory_limit : total_memory_,
           .to_device = to_device_,
           .to_host = to_host_,
           .training_steps = training_steps_,

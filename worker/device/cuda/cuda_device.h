@@ -15,13 +15,19 @@
 
 namespace lockstep::worker::cuda {
 
+struct CudaDeviceOptions {
+  // Of all that Allocate has given out at a time, in bytes; 0: what the GPU has.
+  uint64_t memory_limit = 0;
+  // Where a library has several engines for an op, they are timed when the op is made.
+  bool autotune = false;
+};
+
 // Uses the primary context of the GPU, as the libraries of CUDA do.
 class CudaDevice : public Device {
  public:
-  // `driver` outlives it. `ordinal`: in [0, driver->device_count()). `memory_limit`: of all that
-  // Allocate has given out at a time, in bytes; 0: what the GPU has.
+  // `driver` outlives it. `ordinal`: in [0, driver->device_count()).
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(const Driver* driver, int ordinal,
-                                                            uint64_t memory_limit = 0);
+                                                            const CudaDeviceOptions& options = {});
   ~CudaDevice() override;
 
   // Has a monitor look after the GPU: errors of its hardware are the device's then. `nvml` and
@@ -30,6 +36,7 @@ class CudaDevice : public Device {
 
   const Driver& driver() const { return *driver_; }
   int ordinal() const { return ordinal_; }
+  bool autotune() const { return options_.autotune; }
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
   // Keeps the first error. `call`: "cuMemcpyHtoDAsync of 8 bytes".
   void Fail(CUresult result, absl::string_view call) const;
@@ -68,7 +75,7 @@ class CudaDevice : public Device {
   void CountTrainingStep() override { training_steps_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  CudaDevice(const Driver* driver, int ordinal, uint64_t memory_limit);
+  CudaDevice(const Driver* driver, int ordinal, const CudaDeviceOptions& options);
 
   absl::Status Open(int ordinal);
   absl::StatusOr<HostRegistration> Register(void* memory, size_t bytes, unsigned int flags);
@@ -81,10 +88,10 @@ class CudaDevice : public Device {
 
   const Driver* const driver_;
   const int ordinal_;
+  const CudaDeviceOptions options_;
   std::string name_;  // "cuda:0"
   CUdevice handle_ = 0;
   CUcontext context_ = nullptr;  // null: not retained
-  const uint64_t memory_limit_;  // 0: none
   uint64_t total_memory_ = 0;
   std::atomic<uint64_t> allocated_ = 0;
   mutable std::atomic<uint64_t> to_device_ = 0;

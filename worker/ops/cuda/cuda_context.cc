@@ -1,6 +1,11 @@
 #include "worker/ops/cuda/cuda_context.h"
 
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "worker/ops/cuda/cudnn/engine_timing.h"
 #include "worker/ops/cuda/kernel_image.h"
 
 namespace lockstep::worker::cuda {
@@ -9,6 +14,9 @@ namespace {
 // In float32 without tensor cores input and output are copied into another layout: 588 MiB for the
 // largest convolution of ResNet-50, of 128 images.
 constexpr int64_t kMostConvolutionWorkspace = int64_t{640} << 20;
+
+// The heuristics name the fastest ones first: those behind are hardly worth a try.
+constexpr size_t kMostTimedEngines = 8;
 
 }  // namespace
 
@@ -38,9 +46,16 @@ absl::StatusOr<Convolution> CudaContext::MakeConvolution(const Conv2DOptions& op
     LOCKSTEP_ASSIGN_OR_RETURN(const CudnnLibrary* const library, SharedCudnn());
     LOCKSTEP_ASSIGN_OR_RETURN(cudnn_, CudnnHandle::Create(library));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(Convolution convolution,
-                            Convolution::Create(*cudnn_, {options, pass, PrecisionFor(options.type),
-                                                          kMostConvolutionWorkspace}));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      std::vector<Convolution> candidates,
+      Convolution::Create(*cudnn_,
+                          {options, pass, PrecisionFor(options.type), kMostConvolutionWorkspace},
+                          device_->autotune() ? kMostTimedEngines : 1));
+  size_t chosen = 0;
+  if (candidates.size() > 1) {
+    LOCKSTEP_ASSIGN_OR_RETURN(chosen, FindFastest(device_, options, candidates, Clock::Real()));
+  }
+  Convolution convolution = std::move(candidates[chosen]);
   LOCKSTEP_RETURN_IF_ERROR(ReserveWorkspace(static_cast<size_t>(convolution.workspace_bytes())));
   device_->CountConvolution(convolution.engine());
   return convolution;

@@ -18,11 +18,15 @@ CudnnHandle::CudnnHandle(const CudnnLibrary* library, CudnnContext* handle)
     : library_(library),
       handle_(handle, [library](CudnnContext* unused) { (*library)->Destroy(unused); }) {}
 
-absl::StatusOr<Convolution> Convolution::Create(const CudnnHandle& handle,
-                                                const ConvolutionRequest& request) {
-  LOCKSTEP_ASSIGN_OR_RETURN(ConvolutionPlan plan,
-                            PlanConvolution(&handle.library(), {.handle = handle.get()}, request));
-  return Convolution(handle, std::move(plan));
+absl::StatusOr<std::vector<Convolution>> Convolution::Create(const CudnnHandle& handle,
+                                                             const ConvolutionRequest& request,
+                                                             size_t most) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      std::vector<ConvolutionPlan> plans,
+      PlanConvolution(&handle.library(), {.handle = handle.get()}, request, most));
+  std::vector<Convolution> convolutions;
+  for (ConvolutionPlan& plan : plans) convolutions.push_back(Convolution(handle, std::move(plan)));
+  return convolutions;
 }
 
 Convolution::Convolution(const CudnnHandle& handle, ConvolutionPlan plan)

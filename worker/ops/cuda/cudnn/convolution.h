@@ -1,8 +1,10 @@
 // One pass of a convolution of fixed shapes, by cuDNN.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -39,9 +41,10 @@ struct ConvolutionOperands {
 // Used by one thread at a time.
 class Convolution {
  public:
-  // For the device of the handle. UNIMPLEMENTED: cuDNN has no plan.
-  static absl::StatusOr<Convolution> Create(const CudnnHandle& handle,
-                                            const ConvolutionRequest& request);
+  // For the device of the handle: the same by other engines, as many as PlanConvolution finds.
+  static absl::StatusOr<std::vector<Convolution>> Create(const CudnnHandle& handle,
+                                                         const ConvolutionRequest& request,
+                                                         size_t most = 1);
 
   int64_t engine() const { return plan_.engine; }
   int64_t workspace_bytes() const { return plan_.workspace_bytes; }

@@ -136,10 +136,12 @@ absl::StatusOr<std::vector<BackendDescriptor>> ConfigurationsOf(const CudnnLibra
 
 }  // namespace
 
-absl::StatusOr<ConvolutionPlan> PlanConvolution(const CudnnLibrary* library,
-                                                const PlanTarget& target,
-                                                const ConvolutionRequest& request) {
+absl::StatusOr<std::vector<ConvolutionPlan>> PlanConvolution(const CudnnLibrary* library,
+                                                             const PlanTarget& target,
+                                                             const ConvolutionRequest& request,
+                                                             size_t most) {
   LOCKSTEP_ASSIGN_OR_RETURN(const BackendDescriptor graph, GraphOf(library, target, request));
+  std::vector<ConvolutionPlan> plans;
   int64_t seen = 0;
   for (const int mode : {kHeuristicModeA, kHeuristicModeFallback}) {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<BackendDescriptor> configurations,
@@ -160,8 +162,10 @@ absl::StatusOr<ConvolutionPlan> PlanConvolution(const CudnnLibrary* library,
       LOCKSTEP_ASSIGN_OR_RETURN(const int64_t workspace, plan.GetInt64(kPlanWorkspaceSize));
       if (workspace > request.most_workspace_bytes) continue;
       LOCKSTEP_ASSIGN_OR_RETURN(const int64_t index, engine.GetInt64(kEngineGlobalIndex));
-      return ConvolutionPlan{plan, index, workspace, seen};
+      plans.push_back({plan, index, workspace, seen});
+      if (plans.size() == most) return plans;
     }
+    if (!plans.empty()) return plans;
   }
   return absl::UnimplementedError(
       absl::StrCat("cuDNN has no deterministic engine for a convolution of ",

@@ -1,8 +1,10 @@
 // Which of cuDNN's engines computes a convolution, and the memory that it needs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "worker/ops/conv2d.h"
@@ -39,10 +41,11 @@ struct ConvolutionPlan {
   int64_t configurations = 0;  // that cuDNN's heuristics named
 };
 
-// The first one in the order of cuDNN's heuristics that is deterministic, computes in the precision
-// and needs no more workspace. UNIMPLEMENTED: there is none.
-absl::StatusOr<ConvolutionPlan> PlanConvolution(const CudnnLibrary* library,
-                                                const PlanTarget& target,
-                                                const ConvolutionRequest& request);
+// The first ones, at most `most` >= 1, in the order of cuDNN's heuristics that are deterministic,
+// compute in the precision and need no more workspace. UNIMPLEMENTED: there is none.
+absl::StatusOr<std::vector<ConvolutionPlan>> PlanConvolution(const CudnnLibrary* library,
+                                                             const PlanTarget& target,
+                                                             const ConvolutionRequest& request,
+                                                             size_t most = 1);
 
 }  // namespace lockstep::worker::cuda

@@ -49,7 +49,7 @@ TEST_CASE("memory that a GPU does not have is an error with both sizes, and no l
 TEST_CASE("a limit on a GPU's memory holds over all that is allocated at a time") {
   FakeDriver fake(1);
   const auto driver = MadeDriver();
-  const auto device = *CudaDevice::Create(driver.get(), 0, /*memory_limit=*/1000);
+  const auto device = *CudaDevice::Create(driver.get(), 0, {.memory_limit = 1000});
   auto held = *device->Allocate(400);
   CHECK(device->use().memory == 400);
   CHECK(device->use().memory_limit == 1000);

@@ -1,9 +1,11 @@
 // Which engine is chosen, with a cuDNN that names the engines of the test.
 #include "worker/ops/cuda/cudnn/convolution_plan.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/support/cuda/fake_cudnn.h"
 
@@ -26,12 +28,21 @@ Conv2DOptions Uneven() {
   return options;
 }
 
-absl::StatusOr<ConvolutionPlan> Plan(const CudnnLibrary& library, Precision precision,
-                                     ConvolutionPass pass = ConvolutionPass::kForward) {
+absl::StatusOr<std::vector<ConvolutionPlan>> PlanAll(
+    const CudnnLibrary& library, Precision precision, size_t most,
+    ConvolutionPass pass = ConvolutionPass::kForward) {
   BackendDescriptor device(&library, kDevicePropertiesDescriptor);
   device.Set(kDevicePropertiesJson, std::string("{}"));
   if (const absl::Status status = device.Finalize(); !status.ok()) return status;
-  return PlanConvolution(&library, {.described = &device}, {Uneven(), pass, precision, 1000});
+  return PlanConvolution(&library, {.described = &device}, {Uneven(), pass, precision, 1000}, most);
+}
+
+absl::StatusOr<ConvolutionPlan> Plan(const CudnnLibrary& library, Precision precision,
+                                     ConvolutionPass pass = ConvolutionPass::kForward) {
+  auto plans = PlanAll(library, precision, 1, pass);
+  if (!plans.ok()) return plans.status();
+  REQUIRE(plans->size() == 1);
+  return plans->front();
 }
 
 // The number of the engine that is chosen; nullopt: none is.
@@ -72,6 +83,21 @@ TEST_CASE("an engine that cannot be planned, or needs too much memory, is passed
                                      {.index = 2, .workspace = 1001},
                                      {.index = 3, .workspace = 1000}}) == 3);
   CHECK(Chosen(Precision::kFloat32, {{.workspace = 1001}}) == std::nullopt);
+}
+
+TEST_CASE("as many engines as are asked for are planned, in their order") {
+  FakeCudnn fake(
+      {{.index = 1}, {.index = 2, .notes = {kNoteNondeterministic}}, {.index = 3}, {.index = 4}},
+      {{.index = 5}});
+  for (const size_t most : {1, 2, 3, 4}) {
+    const auto plans = PlanAll(FakeCudnn::library(), Precision::kFloat32, most);
+    REQUIRE(plans.ok());
+    std::vector<int64_t> engines;
+    for (const ConvolutionPlan& plan : *plans) engines.push_back(plan.engine);
+    std::vector<int64_t> expected = {1, 3, 4};
+    expected.resize(std::min(most, expected.size()));
+    CHECK(engines == expected);  // none to fall back on where others may be chosen
+  }
 }
 
 TEST_CASE("where none may be chosen, those to fall back on are asked for") {

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
 
 #include "tests/support/cuda/fake_cudnn.h"
 #include "tests/support/cuda/fake_gpu.h"
@@ -31,8 +32,10 @@ struct Gpu {
   absl::StatusOr<Convolution> Make() const {
     absl::StatusOr<CudnnHandle> handle = CudnnHandle::Create(&FakeCudnn::library());
     if (!handle.ok()) return handle.status();
-    return Convolution::Create(
+    auto convolutions = Convolution::Create(
         *handle, {options, ConvolutionPass::kForward, Precision::kFloat32, kWorkspace});
+    if (!convolutions.ok()) return convolutions.status();
+    return std::move(convolutions->front());
   }
 
   ConvolutionOperands operands() const {

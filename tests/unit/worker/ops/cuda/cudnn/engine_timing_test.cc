@@ -1,0 +1,99 @@
+// Which engine is found to be the fastest, on a cuDNN and a driver that the host imitates.
+#include "worker/ops/cuda/cudnn/engine_timing.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <vector>
+
+#include "tests/support/cuda/fake_cudnn.h"
+#include "tests/support/cuda/fake_gpu.h"
+
+namespace lockstep::worker::cuda {
+namespace {
+
+using test::FakeCudnn;
+using test::FakeEngine;
+
+constexpr int64_t kMostWorkspace = 1000;
+
+Conv2DOptions TwoPixels() {
+  Conv2DOptions options;
+  options.input = {1, 2, 1};
+  options.output = {1, 2, 1};
+  return options;
+}
+
+std::vector<FakeEngine> Taking(const std::vector<int>& microseconds) {
+  std::vector<FakeEngine> engines;
+  for (const int takes : microseconds) {
+    engines.push_back({.workspace = 64, .takes = absl::Microseconds(takes)});
+  }
+  return engines;
+}
+
+struct Gpu {
+  absl::StatusOr<size_t> Fastest(FakeCudnn* fake) const {
+    ManualClock clock;
+    fake->AdvanceWhenRun(&clock);
+    const absl::StatusOr<CudnnHandle> handle = CudnnHandle::Create(&FakeCudnn::library());
+    if (!handle.ok()) return handle.status();
+    auto candidates = Convolution::Create(
+        *handle, {TwoPixels(), ConvolutionPass::kForward, Precision::kFloat32, kMostWorkspace}, 8);
+    if (!candidates.ok()) return candidates.status();
+    return FindFastest(device.get(), TwoPixels(), *candidates, &clock);
+  }
+
+  std::shared_ptr<CudaDevice> device = test::MakeFakeGpu(1);
+};
+
+TEST_CASE("the fastest engine is found wherever cuDNN names it, of equal ones the first") {
+  const Gpu gpu;
+  const auto fastest = [&](const std::vector<int>& microseconds) {
+    FakeCudnn fake(Taking(microseconds));
+    const auto found = gpu.Fastest(&fake);
+    REQUIRE(found.ok());
+    return *found;
+  };
+  CHECK(fastest({7}) == 0);
+  CHECK(fastest({7, 9, 8}) == 0);
+  CHECK(fastest({9, 7, 8}) == 1);
+  CHECK(fastest({9, 8, 7}) == 2);
+  CHECK(fastest({9, 7, 7}) == 1);
+}
+
+TEST_CASE("the memory with which engines are timed is freed") {
+  const Gpu gpu;
+  const uint64_t before = gpu.device->use().memory;
+  FakeCudnn fake(Taking({3, 2}));
+  REQUIRE(gpu.Fastest(&fake).ok());
+  CHECK(gpu.device->use().memory == before);
+  CHECK(fake.live() == 0);
+}
+
+TEST_CASE("whichever call of cuDNN fails, no engine is chosen and nothing is left behind") {
+  const Gpu gpu;
+  int64_t calls = 0;
+  {
+    FakeCudnn fake(Taking({3, 2}));
+    REQUIRE(gpu.Fastest(&fake).ok());
+    calls = fake.calls();
+  }
+  int64_t refused = 0;
+  for (int64_t n = 0; n < calls; ++n) {
+    INFO("call " << n);
+    FakeCudnn fake(Taking({3, 2}));
+    fake.FailCall(n);
+    const auto found = gpu.Fastest(&fake);
+    CHECK(fake.live() == 0);
+    // Where a plan could not be made, the other is.
+    if (found.ok()) continue;
+    ++refused;
+    CHECK_THAT(
+        std::string(found.status().message()),
+        Catch::Contains("CUDNN_STATUS_FAKE (why)") || Catch::Contains("no deterministic engine"));
+  }
+  CHECK(refused > calls / 2);
+}
+
+}  // namespace
+}  // namespace lockstep::worker::cuda
