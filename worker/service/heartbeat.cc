@@ -67,6 +67,7 @@ void Heartbeat::SendLast(const HeartbeatRequest& request, absl::Duration limit) 
     answered->Notify();
     absl::MutexLock lock(&mutex_);
     --in_flight_;
+    changed_.Signal();
   });
   answered->WaitFor(limit);
 }
@@ -107,8 +108,7 @@ void Heartbeat::Beat() {
         changed_.AwaitFor(&mutex_, absl::Condition(&stopping_), pause);
       }
       sends = changed_.AwaitFor(&mutex_, absl::Condition(this, &Heartbeat::MaySend), kPeriod);
-      watch_.SetName(std::move(chief_name));
-      line = watch_.Look(options_.clock->Monotonic());
+      if (!end_.has_value()) line = Look(std::move(chief_name));
       is_over = stopping_ || end_.has_value();
       if (is_over) {
         end = end_;
@@ -119,16 +119,33 @@ void Heartbeat::Beat() {
         ++in_flight_;
       }
     }
-    if (is_over) break;
     if (line.has_value()) log::Warning(*line);
+    if (is_over) break;
     if (!sends) continue;
     chief_->Call(kHeartbeat, MakeRequest(),
                  [this](absl::StatusOr<HeartbeatReply> reply) { OnReply(std::move(reply)); });
   }
   if (end.has_value()) callbacks_.end(*end);
   if (is_told_end) SendLast(MakeRequest(), kLastCall);
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(this, &Heartbeat::Idle));
+  AwaitAnswers(/*is_watching=*/!end.has_value());
+}
+
+void Heartbeat::AwaitAnswers(bool is_watching) {
+  while (true) {
+    std::optional<std::string> line;
+    std::string chief_name = callbacks_.chief_name();
+    {
+      absl::MutexLock lock(&mutex_);
+      if (changed_.AwaitFor(&mutex_, absl::Condition(this, &Heartbeat::Idle), kPeriod)) return;
+      if (is_watching) line = Look(std::move(chief_name));
+    }
+    if (line.has_value()) log::Warning(*line);
+  }
+}
+
+std::optional<std::string> Heartbeat::Look(std::string chief_name) {
+  watch_.SetName(std::move(chief_name));
+  return watch_.Look(options_.clock->Monotonic());
 }
 
 HeartbeatRequest Heartbeat::MakeRequest() const {

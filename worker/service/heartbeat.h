@@ -69,6 +69,11 @@ class Heartbeat {
   void Beat();
   // A call that counts as in flight already. Blocks until it is answered, `limit` at most.
   void SendLast(const HeartbeatRequest& request, absl::Duration limit);
+  // Of the calls in flight. A worker that has lost its membership may not have noticed yet that the
+  // chief is silent: where `is_watching`, it is told meanwhile.
+  void AwaitAnswers(bool is_watching);
+  // The line to log, if any.
+  std::optional<std::string> Look(std::string chief_name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MaySend() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return in_flight_ == 0; }
   HeartbeatRequest MakeRequest() const;

@@ -1,10 +1,18 @@
 #include "worker/service/heartbeat.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <memory>
+#include <span>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/exit_code.h"
+#include "tests/support/log_lines.h"
 #include "tests/unit/worker/service/fake_chief.h"
 
 namespace lockstep::worker {
@@ -242,6 +250,43 @@ TEST_CASE("a chief that does not answer a goodbye holds nobody up for longer tha
   CHECK(f.chief.NextHeartbeat().leaving());
   f.chief.Answer(HeartbeatReply());
   f.chief.Answer(absl::UnavailableError("gone"));
+}
+
+// A ps may tell it first that the chief has taken its membership away.
+TEST_CASE("who gives its place up while the chief is silent says so, and that it is back") {
+  // The lease ends before the place is given up, or while the parked call is waited for.
+  const absl::Duration lease = GENERATE(absl::Milliseconds(1), absl::Milliseconds(300));
+  CAPTURE(lease);
+  Fixture f;
+  int looks = 0;
+  Heartbeat::Callbacks callbacks = f.Callbacks();
+  callbacks.chief_name = [&] {
+    absl::MutexLock lock(&f.mutex);
+    ++looks;
+    return "the chief";
+  };
+  bool has_looked = false;
+  const std::vector<std::string> lines = test::LogLines([&] {
+    auto heartbeat = std::make_unique<Heartbeat>(HeartbeatOptions{.lease = lease}, &f.chief,
+                                                 std::span(&f.progress, 1), std::move(callbacks));
+    f.chief.NextHeartbeat();
+    std::thread ender([&] { heartbeat.reset(); });
+    {
+      // Before each of two waits of the thread that calls, and of two for the answer.
+      absl::MutexLock lock(&f.mutex);
+      const auto is_late = [&] { return looks >= 4; };
+      has_looked = f.mutex.AwaitWithTimeout(absl::Condition(&is_late), absl::Seconds(20));
+    }
+    f.chief.Answer(HeartbeatReply());
+    ender.join();
+  });
+  CHECK(has_looked);
+  const auto count = [&](absl::string_view text) {
+    return std::ranges::count_if(
+        lines, [&](const std::string& line) { return absl::StrContains(line, text); });
+  };
+  CHECK(count("no contact with the chief for 0 s: it does not answer") == 1);
+  CHECK(count("contact with the chief again, after ") == 1);
 }
 
 TEST_CASE("who has heard of the job's end says no goodbye") {
