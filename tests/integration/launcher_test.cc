@@ -25,6 +25,9 @@ constexpr char kChiefDone[] =
     "sleep 0.5\n"
     "for a; do case $a in --summary=*) echo '{\"test_accuracy\": 0.5, \"steps\": 3}' "
     ">${a#--summary=};; esac; done\n";
+// As a ps does, it goes on until the chief is done, however slow the machine is.
+constexpr char kUntilDone[] =
+    "until [ -s \"${0%/*}/../run/summary.json\" ]; do sleep 0.05; done\nsleep 0.2\n";
 
 struct Scripts {
   std::string chief = kForever;
@@ -82,7 +85,7 @@ class Launch {
 };
 
 TEST_CASE("a run in which every process ends well exits 0 and shows the summary") {
-  const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
+  const Launch launch({kChiefDone, kUntilDone, "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
   const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
   CHECK(ended.exit_code == 0);
   CHECK_THAT(ended.output, Contains("trained 3 steps") && Contains("50.00 %"));
@@ -99,7 +102,7 @@ TEST_CASE("evaluations and warnings that no status has shown are shown at the en
       "{\"step\": 200, \"examples\": 9, \"accuracy\": 0.039, \"loss\": null}], "
       "\"warnings\": [{\"number\": 1, \"text\": \"the loss of step 2 is not finite\"}]}' "
       ">${a#--summary=};; esac; done\n";
-  const Launch launch({chief, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
+  const Launch launch({chief, kUntilDone, "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
   const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
   CHECK(ended.exit_code == 0);
   CHECK_THAT(ended.output, Contains("step 100: test accuracy 25.00 %, loss 7.0000, on 9 examples"));
@@ -115,7 +118,7 @@ TEST_CASE("a run that is done says how to use its model") {
   const std::string chief =
       "sleep 0.3\nfor a; do case $a in --summary=*) echo '{\"steps\": 3, "
       "\"checkpoint\": \"/c/ckpt-3\"}' >${a#--summary=};; esac; done\n";
-  const Launch launch({chief, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
+  const Launch launch({chief, kUntilDone, "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
   const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
   CHECK(ended.exit_code == 0);
   CHECK_THAT(ended.output,
@@ -145,7 +148,7 @@ TEST_CASE("after Ctrl-C the last word is how to go on, where something was saved
 
 TEST_CASE(
     "devices, trials of slow workers and timelines are flags of the workers that they are for") {
-  const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
+  const Launch launch({kChiefDone, kUntilDone, "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
   std::vector<std::string> command = launch.Command();
   const std::string folder = launch.folder().Path("new/timelines");
   command.insert(command.end(),
@@ -186,7 +189,7 @@ TEST_CASE("a process that gives up with 138 is started again, and the run goes o
       "[ -e " + mark + " ] || { touch " + mark + "; echo nobody; exit 138; }\n";
   const Launch launch(
       {.chief = "while [ $(wc -l <" + mark + ") = 0 ]; do sleep 0.05; done\n" + kChiefDone,
-       .ps = "sleep 0.7\n",
+       .ps = kUntilDone,
        .worker0 = once + "echo again >>" + mark + "\n",
        .worker1 = "sleep 0.1\n",
        .worker2 = "sleep 0.1\n"});
@@ -213,7 +216,7 @@ TEST_CASE("a job that its chief was told to end is over, and nothing is started 
 }
 
 TEST_CASE("a second run in the same folder leaves no log of the first") {
-  const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
+  const Launch launch({kChiefDone, kUntilDone, "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
   launch.folder().Write("run/logs/worker-3.log", "of four workers");
   launch.folder().Write("run/logs/notes.txt", "of the user");
   CHECK(RunToEnd(launch.Command(), absl::Seconds(20)).exit_code == 0);
@@ -249,7 +252,7 @@ TEST_CASE("a link in the place of a log ends the start, and what it points to st
 }
 
 TEST_CASE("a worker killed in mid-run is reported, and the run goes on") {
-  const Launch launch({kChiefDone, "sleep 0.7\n", "sleep 0.1\n", "kill -9 $$\n", "sleep 0.1\n"});
+  const Launch launch({kChiefDone, kUntilDone, "sleep 0.1\n", "kill -9 $$\n", "sleep 0.1\n"});
   const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
   CHECK(ended.exit_code == 0);
   CHECK_THAT(ended.output, Contains("worker 1 ended with signal 9"));
