@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/clock.h"
 #include "common/base/exit_code.h"
 #include "tests/support/log_lines.h"
 #include "tests/unit/worker/service/fake_chief.h"
@@ -270,6 +271,8 @@ TEST_CASE("who gives its place up while the chief is silent says so, and that it
     auto heartbeat = std::make_unique<Heartbeat>(HeartbeatOptions{.lease = lease}, &f.chief,
                                                  std::span(&f.progress, 1), std::move(callbacks));
     f.chief.NextHeartbeat();
+    const absl::Duration begin = Clock::Real()->Monotonic();
+    while (Clock::Real()->Monotonic() - begin < absl::Milliseconds(2)) std::this_thread::yield();
     std::thread ender([&] { heartbeat.reset(); });
     {
       // Before each of two waits of the thread that calls, and of two for the answer.
