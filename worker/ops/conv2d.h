@@ -14,6 +14,9 @@ struct Conv2DOptions : OpOptions {
   Window window;
   bool bias = true;
   bool relu = false;  // the result is cut off at 0
+
+  // The shape of one filter.
+  ImageShape filter() const { return {window.extent[0], window.extent[1], input.channels}; }
 };
 
 }  // namespace lockstep::worker

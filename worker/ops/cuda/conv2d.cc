@@ -52,7 +52,7 @@ class Conv2DOp : public Op {
       : context_(context),
         options_(options),
         num_outputs_(options.batch * options.output.num_elements()),
-        window_(options.window.extent[0] * options.window.extent[1] * options.input.channels),
+        window_(options.filter().num_elements()),
         kernels_(std::move(kernels)),
         passes_(std::move(passes)),
         kernel_(std::move(kernel)) {}
@@ -148,8 +148,7 @@ OpTable::MadeOr<Op> MakeConv2D(CudaContext* context, const Conv2DOptions& option
     LOCKSTEP_ASSIGN_OR_RETURN(passes.kernel_gradient,
                               context->MakeConvolution(options, ConvolutionPass::kKernelGradient));
   }
-  const int64_t elements = options.window.extent[0] * options.window.extent[1] *
-                           options.input.channels * output.channels;
+  const int64_t elements = options.filter().num_elements() * output.channels;
   LOCKSTEP_ASSIGN_OR_RETURN(DeviceBuffer kernel,
                             context->device()->Allocate(static_cast<size_t>(elements) * sizeof(T)));
   return std::make_unique<Conv2DOp<T>>(context, options,

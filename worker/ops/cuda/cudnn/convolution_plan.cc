@@ -75,14 +75,12 @@ absl::StatusOr<BackendDescriptor> GraphOf(const CudnnLibrary* library, const Pla
                                           const ConvolutionRequest& request) {
   const Conv2DOptions& options = request.options;
   const int data_type = request.precision == Precision::kBfloat16 ? kDataBfloat16 : kDataFloat;
-  const ImageShape kernel = {options.window.extent[0], options.window.extent[1],
-                             options.input.channels};
   const PassAttributes attributes = AttributesOf(request.pass);
   BackendDescriptor operation(library, attributes.descriptor);
   operation.Set(attributes.input,
                 TensorOf(library, kPlanInput, options.batch, options.input, data_type));
-  operation.Set(attributes.filter,
-                TensorOf(library, kPlanFilter, options.output.channels, kernel, data_type));
+  operation.Set(attributes.filter, TensorOf(library, kPlanFilter, options.output.channels,
+                                            options.filter(), data_type));
   operation.Set(attributes.output,
                 TensorOf(library, kPlanOutput, options.batch, options.output, data_type));
   operation.Set(attributes.convolution, ConvolutionOf(library, options.window));

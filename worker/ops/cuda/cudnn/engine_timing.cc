@@ -28,8 +28,6 @@ struct OperandMemory {
 absl::StatusOr<OperandMemory> Allocate(CudaDevice* device, const Conv2DOptions& options,
                                        std::span<const Convolution> candidates) {
   const int64_t element = static_cast<int64_t>(SizeOf(options.type));
-  const int64_t window =
-      options.window.extent[0] * options.window.extent[1] * options.input.channels;
   int64_t workspace = 0;
   for (const Convolution& candidate : candidates) {
     workspace = std::max(workspace, candidate.workspace_bytes());
@@ -38,7 +36,8 @@ absl::StatusOr<OperandMemory> Allocate(CudaDevice* device, const Conv2DOptions& 
   OperandMemory memory;
   LOCKSTEP_ASSIGN_OR_RETURN(memory.input,
                             allocate(options.batch * options.input.num_elements() * element));
-  LOCKSTEP_ASSIGN_OR_RETURN(memory.filter, allocate(window * options.output.channels * element));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      memory.filter, allocate(options.output.channels * options.filter().num_elements() * element));
   LOCKSTEP_ASSIGN_OR_RETURN(memory.output,
                             allocate(options.batch * options.output.num_elements() * element));
   LOCKSTEP_ASSIGN_OR_RETURN(memory.workspace, allocate(workspace));
