@@ -162,8 +162,7 @@ TEST_CASE("the tests are given a Python with the packages they need, made once")
   CHECK(tree.Run({"test"}).exit_code == 0);
   auto calls = tree.Calls();
   REQUIRE(calls.size() == 7);
-  // What many tests need is built meanwhile, with the options that the tests have: these are part
-  // of what Bazel analyzes.
+  // What many tests need is built meanwhile. With other options Bazel would analyze all again.
   std::sort(calls.begin() + 1, calls.begin() + 5);
   CHECK(std::vector(calls.begin() + 1, calls.end()) ==
         std::vector<std::string>{given, "bazel build", "pip", "python3 -m venv", "bazel test",

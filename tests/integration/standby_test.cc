@@ -1,5 +1,4 @@
-// Chiefs that stand by, in real processes: whatever becomes of the one that commands, and of the
-// job. How long they take to take over: standby_time_test.cc.
+// Chiefs that stand by, in real processes. How long they take to take over: standby_time_test.cc.
 #include <signal.h>
 
 #include <catch2/catch.hpp>

@@ -41,7 +41,7 @@ struct ConvolutionOperands {
 // Used by one thread at a time.
 class Convolution {
  public:
-  // For the device of the handle: the same by other engines, as many as PlanConvolution finds.
+  // For the device of the handle, one for each engine that PlanConvolution plans. Errors alike.
   static absl::StatusOr<std::vector<Convolution>> Create(const CudnnHandle& handle,
                                                          const ConvolutionRequest& request,
                                                          size_t most = 1);
