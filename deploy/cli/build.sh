@@ -88,27 +88,12 @@ build_all() {
   touch -d "$started" "$cache/built"
 }
 
-build_help() {
-  cat <<'TEXT'
-./lockstep build           installs what is missing, builds, and prints the paths of the programs
-./lockstep build --cuda    the same with kernels for GPUs: where CUDA_HOME names no toolkit, it installs
-                           one in .cache/lockstep/cuda (160 MB), from Python packages
-
-Kernels are compiled by the first toolkit of these, with the option and without:
-  1. CUDA_HOME
-  2. .cache/lockstep/cuda, if --cuda has installed it
-  3. /usr/local/cuda
-Without one all is built but the kernels. Documentation: docs/gpu.md.
-TEXT
-}
-
 # run_build [--cuda]
 run_build() {
   local argument target cuda=''
   for argument; do
     case $argument in
       --cuda) cuda=1 ;;
-      --help) build_help && return ;;
       *) die 64 "build: unknown option '$argument'. Remedy: ./lockstep build [--cuda]" ;;
     esac
   done

@@ -17,6 +17,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 
 TEST_CASE("the script installs what is missing and builds, and a second run does neither") {
   const Tree tree;
@@ -33,6 +34,17 @@ TEST_CASE("the script installs what is missing and builds, and a second run does
 
   tree.folder().Write("calls", "");
   CHECK(tree.Run({"build"}).exit_code == 0);
+  CHECK(tree.Calls().empty());
+}
+
+TEST_CASE("each command of the script says what it takes, and does nothing else") {
+  const Tree tree;
+  for (const std::string command :
+       {"build", "bundle", "check", "compile_commands", "fuzz", "test"}) {
+    const Ended help = tree.Run({command, "--help"});
+    CHECK(help.exit_code == 0);
+    CHECK_THAT(help.output, StartsWith("./lockstep " + command + " "));
+  }
   CHECK(tree.Calls().empty());
 }
 

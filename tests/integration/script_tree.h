@@ -89,6 +89,9 @@ class Tree {
                              "oracle", "packages", "sim", "test", "venv"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
     }
+    for (const char* name : {"build", "bundle", "check", "compile_commands", "fuzz", "test"}) {
+      Copy(std::string("deploy/cli/help/") + name + ".txt");
+    }
     folder_.Write("common/base/version.h",
                   "inline inline constexpr char kVersion[] = \"1.2.3\";\n");
     Fake("dpkg-query", kDpkgQuery);
