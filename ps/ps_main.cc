@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/available_memory.h"
 #include "common/base/clock.h"
@@ -62,6 +63,7 @@ constexpr absl::Duration kGrace = absl::Milliseconds(500);
 constexpr absl::Duration kFinishPatience = absl::Seconds(1);
 constexpr uint32_t kMaxPort = 65535;
 constexpr absl::Duration kPoll = absl::Milliseconds(200);
+constexpr absl::Duration kPollAtEnd = absl::Milliseconds(20);
 
 absl::Duration OrphanTimeout() {
   const double seconds = absl::GetFlag(FLAGS_orphan_timeout);
@@ -113,6 +115,14 @@ absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, CopyHost*
         "start the chief with --resume, which saves it; SIGTERM ends the ps"));
   }
   return absl::OkStatus();
+}
+
+// Serves on after a signal until the chief has said that the job is over, or there is nothing that
+// it may still save.
+void ServeChief(const OrphanWatch& orphan, const std::atomic<bool>& is_over) {
+  const Clock* const clock = Clock::Real();
+  const absl::Duration told = clock->Monotonic();
+  while (!is_over && orphan.MayBeSaved(told, clock->Monotonic())) absl::SleepFor(kPollAtEnd);
 }
 
 absl::Status Run(const DaemonContext& daemon) {
@@ -196,6 +206,7 @@ absl::Status Run(const DaemonContext& daemon) {
   if (!end.ok()) return end;
   const ExitCode code = stop->Wait();
   LogEnd(code, reason);
+  if (!is_over) ServeChief(orphan, is_over);
   if (is_over) copy->AwaitFinish(kFinishPatience);
   (*server)->TellStandbys();
   (*server)->Shutdown(kGrace);

@@ -1,5 +1,5 @@
-// When a ps whose chief does not come back ends itself. Pure: times are arguments, of one monotonic
-// clock. Thread-safe.
+// When a ps ends for its chief's sake: one whose chief does not come back, and one that is told to
+// end. Pure: times are arguments, of one monotonic clock. Thread-safe.
 #pragma once
 
 #include "absl/base/thread_annotations.h"
@@ -25,6 +25,11 @@ class OrphanWatch {
   bool IsOrphan(absl::Duration now) const;
   // UNAVAILABLE for an orphan: what the process ends with.
   absl::Status Ended() const;
+
+  // Whether a ps that a signal has told to end, at `told`, still has to serve. Who ends a whole job
+  // signals all its processes at once (Slurm, `kubectl delete`, a host that is shut down), and its
+  // chief then saves what the ps hold.
+  bool MayBeSaved(absl::Duration told, absl::Duration now) const;
 
  private:
   const absl::Duration timeout_;

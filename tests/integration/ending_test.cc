@@ -65,6 +65,25 @@ TEST_CASE("a chief that is told to end saves, and leaves ps and workers to its s
   CHECK(summaries[0]["test_loss"] == summaries[1]["test_loss"]);
 }
 
+TEST_CASE("a job whose processes are all told to end at once is saved") {
+  Cluster cluster(2, 2);
+  cluster.StartAll(Job(kForeverSteps, cluster));
+  REQUIRE(cluster.WaitForStep(20, kWhole));
+  for (int i = 0; i < 2; ++i) {
+    cluster.worker(i).Signal(SIGTERM);
+    cluster.ps(i).Signal(SIGTERM);
+  }
+  cluster.chief().Signal(SIGTERM);
+  const auto code = cluster.chief().Wait(kEnd);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(cluster.worker(i).Wait(kEnd) == 143);
+    CHECK(cluster.ps(i).Wait(kEnd) == 143);
+  }
+  INFO(cluster.Logs());
+  CHECK(code == 143);
+  CHECK(SavedStep(cluster) > 20);
+}
+
 TEST_CASE("an asynchronous job is saved when its chief is told to end") {
   Cluster cluster(2, 2);
   JobText job = Job(kForeverSteps, cluster);

@@ -38,5 +38,19 @@ TEST_CASE("Without a limit a ps waits for its next chief for ever") {
   CHECK_FALSE(watch.IsOrphan(absl::Hours(1000000)));
 }
 
+TEST_CASE("A ps that is told to end serves a moment longer, and while it saves") {
+  OrphanWatch watch(absl::InfiniteDuration());
+  const absl::Duration told = absl::Seconds(100);
+  CHECK_FALSE(watch.MayBeSaved(told, told));  // it has no chief
+  watch.Called(absl::Seconds(1));
+  CHECK(watch.MayBeSaved(told, told + absl::Seconds(0.9)));
+  CHECK_FALSE(watch.MayBeSaved(told, told + absl::Seconds(1)));
+  watch.BeginWork(told + absl::Seconds(0.5));
+  CHECK(watch.MayBeSaved(told, told + absl::Seconds(19)));
+  CHECK_FALSE(watch.MayBeSaved(told, told + absl::Seconds(20)));
+  watch.EndWork(told + absl::Seconds(5));
+  CHECK_FALSE(watch.MayBeSaved(told, told + absl::Seconds(5)));
+}
+
 }  // namespace
 }  // namespace lockstep::ps
