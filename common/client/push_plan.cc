@@ -75,9 +75,8 @@ void PushPlan::Cut(size_t variable) {
 
 void PushPlan::SendBytesOf(size_t message) {
   messages_[message].state = State::kAcknowledged;
-  for (const Piece& piece : std::exchange(messages_[message].pieces, {})) {
-    if (variables_[piece.variable].verdict == PENDING) Cut(piece.variable);
-  }
+  // Also what is judged: a further ps may have to judge it anew (Repeat).
+  for (const Piece& piece : std::exchange(messages_[message].pieces, {})) Cut(piece.variable);
   if (AllAdded()) CloseBucket();
 }
 
