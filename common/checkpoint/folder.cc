@@ -61,7 +61,11 @@ absl::StatusOr<std::string> ShardFileName(const std::string& folder, uint32_t sh
 // back, `step_back` says so.
 absl::Status CheckLatest(const std::string& root, const Manifest& next, std::string* step_back) {
   const absl::StatusOr<std::string> latest = ReadFile(JoinPath(root, kLatestFile), kLongestLatest);
-  if (!latest.ok()) return absl::OkStatus();
+  // One that is too long names nothing. What cannot be read may name a later checkpoint.
+  const bool names_nothing =
+      absl::IsNotFound(latest.status()) || absl::IsInvalidArgument(latest.status());
+  if (names_nothing) return absl::OkStatus();
+  LOCKSTEP_RETURN_IF_ERROR(latest.status());
   const auto before = ParseCheckpointName(absl::StripAsciiWhitespace(*latest));
   if (!before.has_value()) return absl::OkStatus();
   const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, *before));

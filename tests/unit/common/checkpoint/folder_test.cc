@@ -112,6 +112,21 @@ TEST_CASE("LATEST does not go back within an epoch, and not to an earlier one") 
   CHECK(WriteExample(root.path(), 9, 0, 1, {.epoch = 2}).ok());
 }
 
+TEST_CASE("a LATEST that cannot be read is not replaced, one that names nothing is") {
+  const TemporaryFolder root;
+  REQUIRE(WriteExample(root.path(), 9, 0, 1, {.epoch = 2}).ok());
+  std::filesystem::remove(root.Path("LATEST"));
+  std::filesystem::create_symlink("LATEST", root.Path("LATEST"));  // a loop
+  const absl::Status unread = WriteExample(root.path(), 5, 1, 1, {.epoch = 2}).status();
+  CHECK_FALSE(unread.ok());
+  CHECK(absl::StrContains(unread.message(), root.Path("LATEST")));
+  CHECK_FALSE(ReadManifest(root.Path("ckpt-5")).ok());
+  std::filesystem::remove(root.Path("LATEST"));
+  root.Write("LATEST", std::string(10'000, 'x'));
+  CHECK(WriteExample(root.path(), 9, 0, 1, {.epoch = 2}).ok());
+  CHECK(root.Read("LATEST") == "ckpt-9\n");
+}
+
 TEST_CASE("a history that begins before LATEST sets it back, and says so") {
   const TemporaryFolder root;
   REQUIRE(WriteExample(root.path(), 5, 0, 1, {.epoch = 1}).ok());
