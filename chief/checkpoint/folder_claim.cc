@@ -145,4 +145,9 @@ void FolderClaim::InheritLock(FolderClaim* before) {
   lock_ = std::move(lock);
 }
 
+void FolderClaim::GiveUpLock() {
+  absl::MutexLock guard(&mutex_);
+  lock_.reset();
+}
+
 }  // namespace lockstep::chief

@@ -38,6 +38,8 @@ class JobController final : private PhaseControl {
   // Before Start: this is the job that `before` ran in this process. Takes over what happened to
   // it, for status and summary, its lock on the checkpoint folder and its lease at the step shard.
   void Inherit(JobController* before);
+  // It has ended before it commanded: another chief may lock the checkpoint folder.
+  void GiveUpFolder() { state_.claim->GiveUpLock(); }
   void Start();
   // About ten times a second.
   void Tick();

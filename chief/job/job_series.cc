@@ -74,6 +74,7 @@ void JobSeries::OnEnd(absl::Status outcome) {
       standby_ != nullptr && absl::IsAborted(outcome) && !job()->has_commanded();
   if (was_slower && !is_stopped_) {
     job()->worker_calls()->Close(standby_->Refusal());
+    job()->GiveUpFolder();
     return standby_->WaitAgain();
   }
   if (!is_stopped_ && job()->plans_afresh()) {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
+#include "chief/checkpoint/folder_claim.h"
 #include "chief/job/job_series.h"
 #include "common/base/exit_code.h"
 #include "common/base/lost_variables.h"
@@ -204,6 +205,21 @@ TEST_CASE("a standby that another one has overtaken waits again") {
   f.Tell(CommandStatus::EXPIRED, 4);
   f.Find(Fixture::Trained(3, 4));
   CHECK(f.ps.set_view.front().command().term() == 5);
+}
+
+TEST_CASE("a standby that another one has overtaken leaves the checkpoint folder to it") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  f.Tell(CommandStatus::HELD);
+  f.Tell(CommandStatus::EXPIRED);
+  f.Find(Fixture::Trained(2));
+  // Of another job, which may not enter beside a chief that has the lock.
+  const FolderOwner other{.job = 78, .epoch = 9, .term = 1, .chief = 6, .host = "b", .pid = 1};
+  CHECK_FALSE(FolderClaim(folder.path()).Enter(other).ok());
+  f.ps.set_view.Answer(absl::AbortedError("term 4 belongs to another chief"));
+  f.executor.Run();
+  CHECK_FALSE(f.ended.has_value());
+  CHECK(FolderClaim(folder.path()).Enter(other).ok());
 }
 
 TEST_CASE("a standby that has commanded and is overtaken ends with 80") {
