@@ -1,10 +1,13 @@
 #include "chief/job/completing_phase.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "chief/job/job_rules.h"
 #include "chief/job/log_lines.h"
 #include "chief/job/milestone_runner.h"
 #include "chief/job/status_reporter.h"
+#include "chief/sync/unreachable.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
@@ -32,8 +35,19 @@ void CompletingPhase::WatchQuorum() {
   job_->WatchShortage(is_short);
 }
 
+void CompletingPhase::WatchShards() {
+  if (stopped_ || job_->milestones->is_saving()) return;
+  for (size_t shard = 0; shard < job_->inputs.shards.size(); ++shard) {
+    const ViewKeeper::Problem& problem = job_->views->problem(shard);
+    absl::Status lost =
+        CheckPatience(problem.status, job_->now() - problem.since, job_->inputs.options.patience);
+    if (!lost.ok()) return job_->control->End({.outcome = std::move(lost)});
+  }
+}
+
 void CompletingPhase::Tick() {
   WatchQuorum();
+  WatchShards();
   if (stopped_ || !stall_reminder_.Due(job_->now())) return;
   const JobFacts facts = job_->control->Describe();
   log::Warning(absl::StrCat("waiting for ", job_->reporter->WaitingFor(facts)));
@@ -45,6 +59,11 @@ void CompletingPhase::Describe(JobFacts* facts) const {
   facts->is_silent = stall_reminder_.IsSilent(facts->now);
   facts->is_saving = job_->milestones->is_saving();
   facts->evaluation = job_->milestones->running();
+  for (size_t shard = 0; shard < facts->shards.size(); ++shard) {
+    const ViewKeeper::Problem& problem = job_->views->problem(shard);
+    facts->shards[shard].problem = problem.status;
+    facts->shards[shard].problem_since = problem.since;
+  }
 }
 
 }  // namespace lockstep::chief

@@ -22,6 +22,8 @@ class CompletingPhase final : public Phase {
   void EndIfComplete();
   // Any worker that lives can evaluate the last version, under every quorum policy.
   void WatchQuorum();
+  // No worker can while a shard is away. The last save has a patience of its own.
+  void WatchShards();
 
   JobState* const job_;
   Reminder stall_reminder_;

@@ -157,10 +157,13 @@ std::string StatusReporter::CompletingWaitsFor(const JobFacts& facts) const {
   const std::string duration = absl::StrCat(" for ", DurationText(facts.silence));
   std::string checkpoint = facts.is_saving ? "the checkpoint to be written" : "";
   if (!record_.save_error.empty()) absl::StrAppend(&checkpoint, " (", record_.save_error, ")");
-  if (facts.evaluation == nullptr) return checkpoint + duration;
+  const std::string unreachable = DescribeUnreachable(facts);
+  if (facts.evaluation == nullptr) {
+    return absl::StrCat(checkpoint, duration, unreachable.empty() ? "" : ": ", unreachable);
+  }
   return absl::StrCat(checkpoint, checkpoint.empty() ? "" : " and ", "the evaluation of step ",
-                      WithCommas(facts.evaluation->version().value()), duration, ": ",
-                      facts.evaluation->ranges_done(), " of ",
+                      WithCommas(facts.evaluation->version().value()), duration, ": ", unreachable,
+                      unreachable.empty() ? "" : "; ", facts.evaluation->ranges_done(), " of ",
                       CountText(facts.evaluation->ranges(), "range is", "ranges are"), " done; ",
                       DescribeAll(membership_, facts.now));
 }

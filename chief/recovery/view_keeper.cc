@@ -88,13 +88,16 @@ void ViewKeeper::OnAnswer(size_t shard, uint64_t view, const absl::StatusOr<SetV
       stopped_ = true;
       return on_error_(status);
     }
-    return state.retry.Failed(status, clock_->Monotonic());
+    const absl::Duration now = clock_->Monotonic();
+    state.problem = {status, state.problem.status.ok() ? now : state.problem.since};
+    return state.retry.Failed(status, now);
   }
   if (!reply->has_variables()) {
     stopped_ = true;
     return on_error_(LostVariablesError(shard_names_[shard]));
   }
   state.retry.Succeeded();
+  state.problem = {};
   state.accepted = view;
   if (shard == kStepShard) {
     open_step_ = GlobalStep(reply->shard_step());

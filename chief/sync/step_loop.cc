@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/sync/steps.h"
+#include "chief/sync/unreachable.h"
 #include "common/base/check.h"
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
@@ -14,8 +15,6 @@ namespace {
 
 // kGrantsAhead of an asynchronous job, whose steps do not wait for the chief.
 constexpr int64_t kGrantsAheadOfPushes = 16;
-
-constexpr char kStartAgain[] = "start the cluster again, the chief with --resume";
 
 }  // namespace
 
@@ -44,11 +43,9 @@ void StepLoop::Tick() {
   const absl::Duration now = clock_->Monotonic();
   for (size_t shard = 0; shard < shards_.size() && !ended_; ++shard) {
     const StepProgress& progress = progress_[shard];
-    if (!progress.problem.ok() && now - progress.problem_since >= options_.patience) {
-      return End(absl::UnavailableError(absl::StrCat(
-          progress.problem.message(), ", for ", absl::ToInt64Seconds(now - progress.problem_since),
-          " s. Remedy: ", kStartAgain)));
-    }
+    const absl::Status lost =
+        CheckPatience(progress.problem, now - progress.problem_since, options_.patience);
+    if (!lost.ok()) return End(lost);
     // A copy: sending may answer at once and change the grants.
     const std::vector<Grant> grants = grants_[shard];
     for (const Grant& grant : grants) {

@@ -284,6 +284,32 @@ TEST_CASE("a job that waits for a worker to evaluate goes on with the one that c
   CHECK((**successor)->ready());
 }
 
+TEST_CASE("a ps that is lost before the last evaluation is made ends the job after the patience") {
+  JobFixture f(EvaluatedAtTheEnd(WAIT));
+  f.Register(0, 10);
+  f.Beat(0, 10);
+  f.Step();
+  f.ps_answers = false;
+  for (int second = 0; second < 90 && !f.ended.has_value(); ++second) {
+    while (f.ps.set_view.size() > 0) {
+      f.ps.set_view.Answer(absl::UnavailableError("ps 0 (127.0.0.1:1) is not available: refused"));
+      f.Settle();
+    }
+    if (second == 30) {
+      CHECK(f.Status().waiting_for().find("ps 0 (127.0.0.1:1) is not available: refused, for ") !=
+            std::string::npos);
+      CHECK(f.Status().job().shards(0).state() == "unreachable");
+    }
+    f.Pass(absl::Seconds(1));
+    f.Beat(0, 10);
+  }
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
+  CHECK(
+      std::string(f.ended->message()).find("ps 0 (127.0.0.1:1) is not available: refused, for 6") ==
+      0);
+}
+
 TEST_CASE("a job without enough workers ends at its deadline, in training and in evaluation") {
   const bool trains = GENERATE(true, false);
   const bool asynchronous = GENERATE(true, false);
