@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "chief/recovery/announce_view.h"
 #include "chief/sync/steps.h"
+#include "common/base/lost_variables.h"
 
 namespace lockstep::chief {
 
@@ -48,8 +49,10 @@ void Drain::Start() {
 
 void Drain::TakeTerm() {
   Command* command = options_.view.mutable_command();
-  for (const SetViewReply& state : seen_) {
+  for (size_t shard = 0; shard < seen_.size(); ++shard) {
+    const SetViewReply& state = seen_[shard];
     if (state.job() == command->job() && state.term() == command->term()) continue;
+    if (state.job() == 0) return End(LostVariablesError(options_.shard_names[shard]));
     return End(absl::AbortedError(
         absl::StrCat("the shards are in term ", state.term(), ": another chief commands")));
   }

@@ -310,6 +310,30 @@ TEST_CASE("a ps that is lost before the last evaluation is made ends the job aft
       0);
 }
 
+// A chief that leaves, or is told to end the job, finds a ps that has no job.
+TEST_CASE("a ps that is started again while its chief saves costs the save alone") {
+  const test::TemporaryFolder folder;
+  JobPlan plan = TwoWorkerPlan(100);
+  plan.job.mutable_checkpoint()->set_folder(folder.path());
+  JobFixture f(std::move(plan), {.waits_for_disk = true});
+  f.Register(0, 10);
+  f.Beat(0, 10);
+  f.Step();
+  const bool leaves = GENERATE(true, false);
+  const ExitCode code = leaves ? ExitCode::kTerminated : ExitCode::kInterrupted;
+  const absl::Status why = WithExitCode(absl::CancelledError("told to end"), code);
+  leaves ? f.job->Leave(why) : f.job->Stop(why);
+  f.Settle();
+  CHECK(f.job->record().save_error.find("ps 0 (127.0.0.1:1) was started again and has lost its "
+                                        "variables") != std::string::npos);
+  f.Pass(absl::Seconds(3));  // for the workers to hear it
+  CHECK(f.ps.finishes.size() == (leaves ? 0 : 1));
+  if (!leaves) f.ps.finishes.Answer(FinishReply());
+  f.Settle();
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == code);
+}
+
 TEST_CASE("a job without enough workers ends at its deadline, in training and in evaluation") {
   const bool trains = GENERATE(true, false);
   const bool asynchronous = GENERATE(true, false);
