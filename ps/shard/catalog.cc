@@ -20,9 +20,9 @@ namespace {
 // slices of few rows are nothing unusual.
 constexpr uint64_t kSmallGradient = uint64_t{64} << 20;
 
-// Bytes of the rows that one pull may name: no message is larger (common/rpc/limits.h), and they
-// are copied.
-constexpr uint64_t kMostPulledRowBytes = uint64_t{16} << 20;
+// Bytes that one pull may name of what is copied: rows, averages and slots. No message is larger
+// (common/rpc/limits.h).
+constexpr uint64_t kMostCopiedBytes = uint64_t{16} << 20;
 
 // Of all variables of a shard: replies count them as int64.
 constexpr uint64_t kMostBytes = std::numeric_limits<int64_t>::max();
@@ -109,13 +109,13 @@ absl::Status CheckPulledRows(const CatalogEntry& entry, const PullPiece& piece) 
   return absl::OkStatus();
 }
 
-// `count` rows or bytes of so many bytes each are taken of what one pull may bring of tables.
+// `count` rows or bytes of so many bytes each are taken of what one pull may have copied.
 absl::Status TakeRoom(const CatalogEntry& entry, uint64_t count, uint64_t bytes, uint64_t* left) {
   if (bytes > 0 && count > *left / bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Quoted(entry), ": expected a pull of at most ", kMostPulledRowBytes,
-                     " bytes of rows, got ", count, " times ", bytes, " bytes where room for ",
-                     *left, " bytes was left. Pull them in several"));
+        absl::StrCat(Quoted(entry), ": expected a pull of at most ", kMostCopiedBytes,
+                     " bytes of rows, averages or slots, got ", count, " times ", bytes,
+                     " bytes where room for ", *left, " bytes was left. Pull them in several"));
   }
   *left -= count * bytes;
   return absl::OkStatus();
@@ -261,14 +261,15 @@ absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(const PullOrder&
   }
   std::vector<ResolvedPiece> pieces;
   pieces.reserve(order.pieces.size());
-  uint64_t row_bytes_left = kMostPulledRowBytes;
+  uint64_t bytes_left = kMostCopiedBytes;
+  const bool copies_all = order.averages || !order.slot.empty();
   for (const PullPiece& piece : order.pieces) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, Find(piece.variable));
     const CatalogEntry& entry = entries_[variable];
     if (!piece.rows.empty()) {
       LOCKSTEP_RETURN_IF_ERROR(CheckPulledRows(entry, piece));
       const uint64_t num_rows = piece.rows.size();
-      LOCKSTEP_RETURN_IF_ERROR(TakeRoom(entry, num_rows, entry.row_bytes, &row_bytes_left));
+      LOCKSTEP_RETURN_IF_ERROR(TakeRoom(entry, num_rows, entry.row_bytes, &bytes_left));
       pieces.push_back({variable, entry.dtype, 0, num_rows * entry.row_bytes, piece.rows, true});
       continue;
     }
@@ -278,7 +279,9 @@ absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(const PullOrder&
       return OutOfRange(entry, whole, piece.offset, piece.size);
     }
     const uint64_t size = piece.size == 0 ? whole - piece.offset : piece.size;
-    if (entry.is_sparse) LOCKSTEP_RETURN_IF_ERROR(TakeRoom(entry, size, 1, &row_bytes_left));
+    if (entry.is_sparse || copies_all) {
+      LOCKSTEP_RETURN_IF_ERROR(TakeRoom(entry, size, 1, &bytes_left));
+    }
     pieces.push_back({variable, type, piece.offset, size, {}, entry.is_sparse});
   }
   return pieces;

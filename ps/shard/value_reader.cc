@@ -156,13 +156,19 @@ bool MayBeCopied(const PullOrder& order, absl::Span<const ResolvedPiece> pieces)
 
 // `result` has the whole value for each piece that names rows, or is of a table or a snapshot.
 // Replaces it by a copy of what the piece names, so that a reply keeps no more than that, and the
-// table may change while it travels. UNAVAILABLE: the rows of that version are no longer kept.
+// table may change while it travels. UNAVAILABLE: the rows of that version are no longer kept;
+// RESOURCE_EXHAUSTED: there is no memory.
 absl::Status CopyOut(absl::Span<const ResolvedPiece> pieces, PullResult* result) {
   int64_t total = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     if (IsCopied(pieces[i], result->pieces[i])) total += static_cast<int64_t>(pieces[i].size);
   }
-  const auto copies = std::make_shared<Tensor>(DType::kUInt8, Shape({total}));
+  std::optional<Tensor> made = Tensor::TryMake(DType::kUInt8, Shape({total}));
+  if (!made.has_value()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there is no memory for ", total, " bytes of pulled values. Pull again"));
+  }
+  const auto copies = std::make_shared<Tensor>(*std::move(made));
   std::span<std::byte> left = copies->view().bytes();
   for (size_t i = 0; i < pieces.size(); ++i) {
     PulledPiece& pulled = result->pieces[i];

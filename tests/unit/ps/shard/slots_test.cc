@@ -93,5 +93,25 @@ TEST_CASE("a slot that is not there is refused by name, and so is a version with
   CHECK(absl::IsFailedPrecondition(PullSlot(&harness, 3, "momentum", {{VariableId(0)}}).status()));
 }
 
+TEST_CASE("one pull has no more averages or slots copied than a message takes") {
+  CreateVariablesRequest plan = WithMomentum();
+  *plan.mutable_placement() = PlacementOf({{"w", {1 << 20}, 0, true, 4}});  // 4 MiB
+  Harness harness(plan);
+  for (const std::string slot : {"", "momentum"}) {
+    CAPTURE(slot);
+    PullOrder order{.worker = test::IdentityOf(0), .version = GlobalStep(1), .slot = slot};
+    order.averages = slot.empty();
+    order.pieces.assign(4, {VariableId(0)});
+    test::Reply<PullResult> fits;
+    harness.shard.Pull(order, fits.done());
+    CHECK(absl::IsFailedPrecondition(fits.status()));  // the version is not kept
+    order.pieces.push_back({.variable = VariableId(0), .offset = 0, .size = 1});
+    test::Reply<PullResult> beyond;
+    harness.shard.Pull(order, beyond.done());
+    CHECK(absl::IsInvalidArgument(beyond.status()));
+    CHECK(absl::StrContains(beyond.status().message(), "of at most 16777216 bytes of rows, "));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::ps
