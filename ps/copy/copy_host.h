@@ -22,11 +22,11 @@ namespace lockstep::ps {
 class CopyHost {
  public:
   // Both as of the process's own shard; `serving.address` gives the host. `port` 0: any free one.
-  // `shard.make_value_memory` and `serving.events.finished` are replaced.
+  // `shard.make_value_memory`, `serving.events.finished` and `serving.name_patience` are replaced.
   CopyHost(ShardOptions shard, PsServerOptions serving, uint32_t num_ps, uint32_t port);
 
   // The port, which is opened by the first call. FAILED_PRECONDITION: there is one ps alone. Errors
-  // of Server::Start.
+  // of Server::Start; a name that does not resolve is not waited for.
   absl::StatusOr<uint32_t> Open();
   // Returns when a chief has told the copy, too, that the job is over, after `patience` at most. At
   // once where there are no variables.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/client/ps_control.h"
 #include "tests/conformance/small_job.h"
@@ -51,6 +52,18 @@ TEST_CASE("the port of a copy is opened once, and is the one that was asked for"
 
 TEST_CASE("the only ps keeps no copy of itself") {
   CHECK(absl::IsFailedPrecondition(HostOf(1)->Open().status()));
+}
+
+TEST_CASE("a copy whose name does not resolve is refused at once") {
+  CopyHost host(ShardOptions(),
+                PsServerOptions{.address = "no-such-host.invalid:1",
+                                .insecure = true,
+                                .name_patience = absl::Seconds(120),
+                                .identity = {.task_index = 1}},
+                2, 0);
+  const absl::Status refused = host.Open().status();
+  CHECK(absl::IsUnavailable(refused));
+  CHECK_FALSE(absl::StrContains(refused.message(), "--start_timeout"));
 }
 
 TEST_CASE("a copy shows its activity once there is one") {
