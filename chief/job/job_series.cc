@@ -104,7 +104,7 @@ void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
   is_between_ = false;
   if (is_stopped_) return;  // the job before ends, or has ended
   if (leave_.has_value()) return End(*leave_);
-  if (!plan.ok()) return End(plan.status());
+  if (!plan.ok()) return Stop(plan.status());  // workers, ps and standbys wait for the next job
   plan->cluster = plan_.cluster;  // it may have changed while the checkpoint was read
   JobController& before = *job();
   Add(*std::move(plan));

@@ -162,7 +162,7 @@ TEST_CASE("an operator's stop while the ps are awaited, or a checkpoint is read,
   CHECK(f.series.job() == f.first);  // it does not go on
 }
 
-TEST_CASE("a checkpoint that cannot be read ends the job with what is wrong with it") {
+TEST_CASE("a checkpoint that cannot be read ends the job for all, with what is wrong with it") {
   const test::TemporaryFolder folder;
   folder.Write("LATEST", "ckpt-3");
   folder.Write("ckpt-3/manifest.json", "{");
@@ -170,6 +170,10 @@ TEST_CASE("a checkpoint that cannot be read ends the job with what is wrong with
   f.TakeCommand();
   f.LoseVariables();
   f.executor.AwaitWork();
+  CHECK_FALSE(f.ended.has_value());
+  REQUIRE(f.ps.renewals.size() == 1);
+  CHECK(f.ps.renewals.front().exit_code() == static_cast<int>(ExitCode::kCorruptInput));
+  f.HearOfTheEnd();
   REQUIRE(f.ended.has_value());
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kCorruptInput);
   CHECK(absl::StrContains(f.ended->message(), "ckpt-3/manifest.json"));
