@@ -68,6 +68,8 @@ constexpr double kShortestLease = 2;
 // A day: processes tell it each other in milliseconds, in 32 bits.
 constexpr double kLongestLease = 86400;
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
+// Once the job is over: for the summary, and for what the disk still does.
+constexpr absl::Duration kMostToEnd = absl::Seconds(10);
 
 absl::Status StopReason(ExitCode code) {
   return WithExitCode(
@@ -187,6 +189,9 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
     if (pairs != nullptr) pairs->Tick();
     jobs->Tick();
   });
+  notice->Stop(ExitCodeFor(outcome));
+  notice->EndWithin(kMostToEnd);
+  signals.join();
   notice->OnHangup(nullptr);
   contacts.reset();
   timer.reset();
@@ -194,8 +199,6 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   // The calls in flight end here, before what they come back to.
   ps.reset();
   pairs.reset();
-  notice->Stop(ExitCodeFor(outcome));
-  signals.join();
 
   const std::string summary = absl::GetFlag(FLAGS_summary);
   // One that has stood by to the end has nothing to sum up.

@@ -59,6 +59,8 @@ constexpr char kUsage[] =
 
 // Replies on their way get this long when the process ends.
 constexpr absl::Duration kGrace = absl::Milliseconds(500);
+// For replies, and for what the disk still does.
+constexpr absl::Duration kMostToEnd = absl::Seconds(5);
 // The chief tells all shards at the same time that the job is over.
 constexpr absl::Duration kFinishPatience = absl::Seconds(1);
 constexpr uint32_t kMaxPort = 65535;
@@ -208,6 +210,7 @@ absl::Status Run(const DaemonContext& daemon) {
   LogEnd(code, reason);
   if (!is_over) ServeChief(orphan, is_over);
   if (is_over) copy->AwaitFinish(kFinishPatience);
+  stop->EndWithin(kMostToEnd);
   (*server)->TellStandbys();
   (*server)->Shutdown(kGrace);
   copy->Shutdown(kGrace);

@@ -56,6 +56,8 @@ struct StepFiles {
   ExampleLog* examples = nullptr;
 };
 
+// For the others' next step, and the goodbye: a worker ends within 5 seconds.
+constexpr absl::Duration kMostToEnd = absl::Milliseconds(4500);
 constexpr char kUsage[] =
     "worker --cluster=FILE --task_index=N\n"
     "\n"
@@ -238,6 +240,7 @@ absl::Status RunWorker(const DaemonContext& daemon) {
   });
   const ExitCode code = daemon.stop->Wait();
   stop.Notify();
+  daemon.stop->EndWithin(kMostToEnd);
   work.join();
   return StoppedWith(code);
 }

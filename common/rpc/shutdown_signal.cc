@@ -6,7 +6,9 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/standard_streams.h"
+#include "common/log/log.h"
 
 namespace lockstep {
 namespace {
@@ -36,6 +38,8 @@ ShutdownSignal::~ShutdownSignal() {
   }
   pthread_kill(watcher_.native_handle(), SIGTERM);
   watcher_.join();
+  has_ended_.Notify();
+  if (deadline_.joinable()) deadline_.join();
 }
 
 void ShutdownSignal::WatchSignals() {
@@ -91,6 +95,15 @@ ExitCode ShutdownSignal::Wait() const {
   stopped_.WaitForNotification();
   absl::MutexLock lock(&mutex_);
   return code_;
+}
+
+void ShutdownSignal::EndWithin(absl::Duration limit) {
+  deadline_ = std::thread([this, limit] {
+    if (has_ended_.WaitFor(limit)) return;
+    log::Warning(absl::StrCat("still busy ", absl::FormatDuration(limit),
+                              " after it was to end: a disk or a device does not answer"));
+    _exit(static_cast<int>(Wait()));
+  });
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/base/exit_code.h"
 #include "common/base/monotonic_wait.h"
 
@@ -35,6 +36,9 @@ class ShutdownSignal {
   void OnHangup(std::function<void()> read_again);
   // Waits for it; what main should return.
   ExitCode Wait() const;
+  // The process has been asked to end, and has so long for it: then it is ended with that code,
+  // whatever it waits for. A disk or a device may not answer for ever. Once.
+  void EndWithin(absl::Duration limit);
 
  private:
   void WatchSignals();
@@ -48,6 +52,8 @@ class ShutdownSignal {
   ExitCode code_ ABSL_GUARDED_BY(mutex_) = ExitCode::kDone;
   MonotonicNotification stopped_;
   std::thread watcher_;
+  MonotonicNotification has_ended_;
+  std::thread deadline_;  // of EndWithin
 };
 
 }  // namespace lockstep

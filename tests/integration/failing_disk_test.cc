@@ -288,6 +288,19 @@ void KillAtRandom(int kills) {
   WARN(kills << " kills, checkpoints of the steps from " << first << " to " << newest);
 }
 
+TEST_CASE("a worker whose disk does not answer ends all the same when it is told to") {
+  const Cluster cluster(1, 1);
+  const std::string job = cluster.WriteJob({});
+  Process ps(cluster.Ps(0));
+  Process chief(cluster.Chief(job));
+  Process worker(cluster.Worker(0),
+                 Environment(Binary("deploy/data/digits") + ",open,train-images,1,hang"));
+  REQUIRE(worker.WaitForOutput("joined job", kWhole));
+  worker.Signal(SIGTERM);
+  CHECK(worker.Wait(absl::Seconds(10)) == 143);
+  CHECK_THAT(worker.Output(), Contains("a disk or a device does not answer"));
+}
+
 TEST_CASE("a ps or a chief that is killed in a save leaves what the chief has told of") {
   KillAtOperations({30, 45}, {70, 120});
 }

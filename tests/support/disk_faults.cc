@@ -61,7 +61,7 @@ Fault ParseFault(const std::string& text) {
   const auto error = Errors().find(fault.action);
   const bool is_known = error != Errors().end() || fault.action == "short" ||
                         fault.action == "zero" || fault.action == "stop" ||
-                        fault.action.starts_with("kill_");
+                        fault.action == "hang" || fault.action.starts_with("kill_");
   if (fault.folder.empty() || nth.empty() || !is_known) Refuse(text);
   if (error != Errors().end()) fault.error = error->second;
   fault.nth = nth == "*" ? 0 : std::atoi(nth.c_str());
@@ -192,6 +192,7 @@ auto Pass(const char* operation, const std::string& path, Call call, DiskChange 
   if (path.empty() || !Disk::Get().has_faults()) return call(Decision());
   const Decision decision = Disk::Get().Decide(operation, path);
   if (decision.action == "kill_before") Die();
+  while (decision.action == "hang") ::pause();
   if (decision.tears && operation == std::string("write")) (void)call(decision);
   if (decision.error != kNoError) {
     errno = decision.error;

@@ -8,14 +8,16 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 
+#include "common/base/clock.h"
 #include "common/rpc/process.h"
 
 namespace lockstep {
 namespace {
 
 // How a process ends that gets `signals` while it waits, and that takes for ever to clean up if
-// `hangs`.
-int ExitCodeAfter(const std::vector<int>& signals, bool hangs) {
+// `hangs`, for which it has `limit`.
+int ExitCodeAfter(const std::vector<int>& signals, bool hangs,
+                  absl::Duration limit = absl::InfiniteDuration()) {
   int ready[2];
   REQUIRE(pipe(ready) == 0);
   const pid_t child = fork();
@@ -24,6 +26,7 @@ int ExitCodeAfter(const std::vector<int>& signals, bool hangs) {
     if (write(ready[1], "r", 1) != 1) _exit(1);
     const ExitCode code = notice.Wait();
     if (write(ready[1], "s", 1) != 1) _exit(1);
+    if (limit < absl::InfiniteDuration()) notice.EndWithin(limit);
     while (hangs) pause();
     _exit(static_cast<int>(code));
   }
@@ -47,6 +50,20 @@ TEST_CASE("Signals end a process with their codes") {
 
 TEST_CASE("A second signal ends a process that hangs, with the first one's code") {
   CHECK(ExitCodeAfter({SIGINT, SIGTERM}, true) == 130);
+}
+
+TEST_CASE("A process that hangs is ended when its time for that is over") {
+  CHECK(ExitCodeAfter({SIGTERM}, true, absl::Milliseconds(1)) == 143);
+}
+
+TEST_CASE("A process that ends in time is not waited for") {
+  const absl::Duration start = Clock::Real()->Monotonic();
+  {
+    ShutdownSignal notice;
+    notice.Stop(ExitCode::kDone);
+    notice.EndWithin(absl::Minutes(10));
+  }
+  CHECK(Clock::Real()->Monotonic() - start < absl::Minutes(1));
 }
 
 TEST_CASE("A closed terminal and a log without a reader do not end a process") {
