@@ -69,7 +69,7 @@ constexpr double kShortestLease = 2;
 constexpr double kLongestLease = 86400;
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
 // Once the job is over: for the summary, and for what the disk still does.
-constexpr absl::Duration kMostToEnd = absl::Seconds(10);
+constexpr absl::Duration kMostToEnd = absl::Seconds(4);
 
 absl::Status StopReason(ExitCode code) {
   return WithExitCode(

@@ -102,10 +102,9 @@ void JobSeries::PlanAgain(std::string lost) {
 
 void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
   is_between_ = false;
-  if (is_stopped_) return;  // the job before ends, or has ended
-  if (leave_.has_value()) return End(*leave_);
+  if (is_stopped_) return;                     // the job before ends, or has ended
   if (!plan.ok()) return Stop(plan.status());  // workers, ps and standbys wait for the next job
-  plan->cluster = plan_.cluster;  // it may have changed while the checkpoint was read
+  plan->cluster = plan_.cluster;               // it may have changed while the checkpoint was read
   JobController& before = *job();
   Add(*std::move(plan));
   job()->Inherit(&before);
@@ -114,7 +113,7 @@ void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
 }
 
 void JobSeries::Stop(absl::Status why) {
-  if (EndsStandby(why)) return;
+  if (outcome_.has_value() || EndsStandby(why)) return;
   is_stopped_ = true;
   job()->Stop(std::move(why));
 }
@@ -122,7 +121,8 @@ void JobSeries::Stop(absl::Status why) {
 void JobSeries::Leave(absl::Status why) {
   if (EndsStandby(why)) return;
   if (!is_between_) return job()->Leave(std::move(why));
-  if (!is_stopped_) leave_ = std::move(why);
+  // A large checkpoint takes minutes to read: nobody waits for that.
+  if (!std::exchange(is_stopped_, true)) End(std::move(why));
 }
 
 bool JobSeries::EndsStandby(const absl::Status& why) {

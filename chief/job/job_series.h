@@ -83,9 +83,8 @@ class JobSeries {
   std::vector<std::unique_ptr<JobController>> jobs_;
   std::unique_ptr<Standby> standby_;  // null: it does not stand by
   StandbyCallers callers_;
-  bool is_between_ = false;            // the last one has ended, the next one's start is being read
-  std::optional<absl::Status> leave_;  // asked for in between
-  bool is_stopped_ = false;            // the job does not go on
+  bool is_between_ = false;  // the last one has ended, the next one's start is being read
+  bool is_stopped_ = false;  // the job does not go on
   std::vector<Answer<StopReply>> stops_;  // operators who wait for the end
   std::optional<absl::Status> outcome_;   // after the end
   std::thread disk_;

@@ -129,6 +129,7 @@ TEST_CASE("a job that is stopped while its checkpoint is read ends with that") {
   f.LoseVariables();
   const absl::Status why = absl::CancelledError("told to stop");
   leaves ? f.series.Leave(why) : f.series.Stop(why);
+  CHECK(f.ended.has_value() == leaves);  // nobody needs to be told
   f.executor.AwaitWork();
   if (!leaves) f.HearOfTheEnd();
   CHECK(f.ended == why);
