@@ -53,7 +53,7 @@ class SimGroupSource final : public worker::ReducerSource {
   GroupViewId failed_view() const { return source_.failed_view(); }
 
   void Next(Callback<worker::ReducerOfGroup> done) override;
-  void NoteFailure() override { source_.NoteFailure(); }
+  void NoteFailure(const GroupViewId& view) override { source_.NoteFailure(view); }
   void SetOwnState(worker::OwnState* state) override { source_.SetOwnState(state); }
   void Cancel() override { source_.Cancel(); }
 

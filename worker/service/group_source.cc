@@ -49,9 +49,11 @@ GroupViewId GroupSource::failed_view() const {
   return IdOf(has_news_ ? *told_ : *newest_);
 }
 
-void GroupSource::NoteFailure() {
+void GroupSource::NoteFailure(const GroupViewId& view) {
   absl::MutexLock lock(&mutex_);
-  has_failed_ = told_.has_value();
+  // The chief replaces a view that has failed, and must not replace one that may work. There is no
+  // view of one worker.
+  if (view.view > 0 && told_.has_value() && view == IdOf(*told_)) has_failed_ = true;
 }
 
 void GroupSource::SetOwnState(OwnState* state) {
@@ -121,7 +123,8 @@ absl::StatusOr<ReducerOfGroup> GroupSource::MakeLocal() const {
 absl::StatusOr<ReducerOfGroup> GroupSource::MakeOfPeers(const GroupView& view) const {
   LOCKSTEP_ASSIGN_OR_RETURN(Group group,
                             GroupFromProto(view, options_.worker, options_.incarnation));
-  ReducerOfGroup of{.step = GlobalStep(group.step),
+  ReducerOfGroup of{.view = group.view,
+                    .step = GlobalStep(group.step),
                     .is_first = group.position == 0,
                     .sums_differ = options_.shrinks};
   const auto first_holder = std::ranges::find(group.members, true, &Group::Member::has_variables);

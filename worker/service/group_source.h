@@ -61,13 +61,13 @@ class GroupSource final : public ReducerSource {
   // another chief, with the same members, is passed over: the members go on with the one that they
   // have, and if that fails, all need the chief's next view.
   void SetView(const GroupView& view);
-  // That of the last reducer after NoteFailure, or a later one that is passed over: there will be
-  // no sum in it, either (HeartbeatRequest::failed_view). Its view is 0: none.
+  // That of the last reducer after NoteFailure of it, or a later one that is passed over: there
+  // will be no sum in it, either (HeartbeatRequest::failed_view). Its view is 0: none.
   GroupViewId failed_view() const;
 
   // INVALID_ARGUMENT as PeerGroupReducer::Create.
   void Next(Callback<ReducerOfGroup> done) override;
-  void NoteFailure() override;
+  void NoteFailure(const GroupViewId& view) override;
   void SetOwnState(OwnState* state) override;
   void Cancel() override;
 

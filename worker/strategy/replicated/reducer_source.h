@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/callback.h"
+#include "common/base/group_view_id.h"
 #include "common/base/ids.h"
 #include "worker/collective/group_reducer.h"
 #include "worker/collective/member_state.h"
@@ -14,6 +15,7 @@ namespace lockstep::worker {
 
 struct ReducerOfGroup {
   std::shared_ptr<GroupReducer> reducer;
+  GroupViewId view;  // the chief's; its view is 0: of one worker the chief forms no group
   // The first step that is not closed: every member reduces it in this group, again if need be.
   GlobalStep step;
   bool is_first = true;  // this worker is the first of the group: it stores versions
@@ -38,9 +40,10 @@ class ReducerSource {
   // call at a time. `done` comes on any thread, or before the call returns. An older group's
   // reducer still has its last sum, and reduces no more.
   virtual void Next(Callback<ReducerOfGroup> done) = 0;
-  // The newest group's reduction has failed, and this worker has no sum of its step. It waits for
-  // another group. Thread-safe.
-  virtual void NoteFailure() = 0;
+  // The reduction in the group of `view` has failed, and this worker has no sum of its step. It
+  // waits for another group. Ignored once a newer group has been told: an older one ends with it,
+  // and the newer one may work. Thread-safe.
+  virtual void NoteFailure(const GroupViewId& view) = 0;
   // What the others may read of this worker; null: nothing. Thread-safe.
   virtual void SetOwnState(OwnState* state) = 0;
   // Ends the pending call and later ones, and the reduction that runs, with CANCELLED. Thread-safe.

@@ -106,11 +106,11 @@ void ReplicatedStrategy::OnGroup(absl::StatusOr<ReducerOfGroup> group) {
                         [this](absl::StatusOr<ReplicaState> state) { OnState(std::move(state)); });
   }
   member_reader_.Read(group->step, group->states, std::move(group->holders),
-                      [this](absl::StatusOr<ReplicaState> state) {
+                      [this, view = group->view](absl::StatusOr<ReplicaState> state) {
                         if (absl::IsAborted(state.status())) return AwaitGroup();
                         if (absl::IsCancelled(state.status())) {
                           // The group has ended here, or training: the source tells which.
-                          groups_->NoteFailure();
+                          groups_->NoteFailure(view);
                           return AwaitGroup();
                         }
                         OnState(std::move(state));

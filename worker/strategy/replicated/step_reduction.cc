@@ -172,7 +172,9 @@ StepReduction::Action StepReduction::NextAction() {
     if (lacks_sum) action.status = LacksSum(step_);
     return action;
   }
-  if (lacks_sum && !std::exchange(is_failure_noted_, true)) return {.kind = Action::kNoteFailure};
+  if (lacks_sum && !std::exchange(is_failure_noted_, true)) {
+    return {.kind = Action::kNoteFailure, .failed_view = group_.view};
+  }
   return {};
 }
 
@@ -186,7 +188,7 @@ void StepReduction::Run(Action action) {
     case Action::kTell:
       return action.tell(action.status);
     case Action::kNoteFailure:
-      return source_->NoteFailure();
+      return source_->NoteFailure(action.failed_view);
     case Action::kReduce:
       if (!action.group.has_value()) return OnPrepared(absl::OkStatus());
       return prepare_(*action.group, [this](const absl::Status& status) { OnPrepared(status); });

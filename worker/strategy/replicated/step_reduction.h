@@ -57,6 +57,7 @@ class StepReduction {
     Callback<ReducerOfGroup> tell_group;
     StatusCallback tell;
     std::optional<ReducerOfGroup> group;  // that is told, or prepared
+    GroupViewId failed_view;
   };
 
   void Listen();

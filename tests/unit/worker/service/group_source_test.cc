@@ -6,7 +6,9 @@
 #include "tests/support/await.h"
 #include "tests/support/manual_time.h"
 #include "worker/collective/cross_tower_ops.h"
+#include "worker/peer/member_connection.h"
 #include "worker/peer/peer_service.h"
+#include "worker/strategy/replicated/step_reduction.h"
 
 namespace lockstep::worker {
 namespace {
@@ -19,16 +21,46 @@ GroupReduction ReductionOver(int workers) {
           true};
 }
 
+// Answers no call before it is cancelled. For one thread.
+class SilentConnection final : public MemberConnection {
+ public:
+  ~SilentConnection() override { Cancel(); }
+
+  void Send(SendRequest, std::span<const std::byte>, StatusCallback done) override {
+    calls_.push_back(std::move(done));
+  }
+  void Compare(CompareRequest, StatusCallback done) override { calls_.push_back(std::move(done)); }
+  void Probe(ProbeRequest, Callback<ProbeReply> done) override {
+    calls_.emplace_back([done = std::move(done)](absl::Status status) mutable { done(status); });
+  }
+  void ReadState(ReadStateRequest, Callback<ReadStateReply> done) override {
+    calls_.emplace_back([done = std::move(done)](absl::Status status) mutable { done(status); });
+  }
+  void Cancel() override {
+    std::vector<StatusCallback> calls = std::exchange(calls_, {});
+    for (StatusCallback& done : calls) done(absl::CancelledError("calls were cancelled"));
+  }
+
+ private:
+  std::vector<StatusCallback> calls_;
+};
+
 // Worker 1, incarnation 11, of three.
 struct Fixture {
   Fixture() {
-    source = std::make_unique<GroupSource>(GroupSourceOptions{.worker = 1,
-                                                              .incarnation = 11,
-                                                              .num_workers = 3,
-                                                              .reduction = ReductionOver,
-                                                              .shared_memory = false,
-                                                              .peers = &peers,
-                                                              .timer = &time});
+    source = std::make_unique<GroupSource>(GroupSourceOptions{
+        .worker = 1,
+        .incarnation = 11,
+        .num_workers = 3,
+        .reduction =
+            [this](int workers) {
+              if (on_make_reducer) std::exchange(on_make_reducer, nullptr)();
+              return ReductionOver(workers);
+            },
+        .shared_memory = false,
+        .peers = &peers,
+        .timer = &time,
+        .connect = [](const Group::Member&) { return std::make_unique<SilentConnection>(); }});
   }
   ~Fixture() { source->Cancel(); }
 
@@ -59,6 +91,7 @@ struct Fixture {
 
   test::ManualTime time;
   PeerService peers;
+  std::function<void()> on_make_reducer;  // called once, when the view is taken and not yet told
   std::unique_ptr<GroupSource> source;
 };
 
@@ -107,7 +140,7 @@ TEST_CASE("another chief's view of the same members is passed over") {
   CHECK_FALSE(next.answered());
   SECTION("a failure is one of that view: no other member may have taken it up") {
     const bool has_failed_before = GENERATE(false, true);
-    f.source->NoteFailure();
+    f.source->NoteFailure({1, 1, 4});
     if (has_failed_before) f.source->SetView(f.View(3, 1, 50));
     CHECK_FALSE(next.answered());
     CHECK(f.source->failed_view() == GroupViewId{has_failed_before ? 3u : 2u, 1, 1});
@@ -130,7 +163,7 @@ TEST_CASE("the view that failed is told to the chief until there is a newer one"
   REQUIRE(first.Wait().ok());
   CHECK(f.source->failed_view() == GroupViewId());
   auto next = f.Next();
-  f.source->NoteFailure();
+  f.source->NoteFailure({1, 1, 4});
   CHECK(f.source->failed_view() == GroupViewId{1, 1, 4});
   CHECK_FALSE(next.answered());
   f.source->SetView(f.View(1, 5, 30));
@@ -144,10 +177,43 @@ TEST_CASE("a view that nobody has asked for yet has not failed") {
   f.source->SetView(f.View(1, 4, 30));
   REQUIRE(first.Wait().ok());
   f.source->SetView(f.View(1, 5, 30));
-  f.source->NoteFailure();
+  f.source->NoteFailure({1, 1, 4});
   CHECK(f.source->failed_view() == GroupViewId{1, 1, 4});
   CHECK(f.Next().Wait()->step == GlobalStep(30));
   CHECK(f.source->failed_view() == GroupViewId());
+}
+
+TEST_CASE("a failure of an older view than the one that was told is not one of that") {
+  Fixture f;
+  auto first = f.Next();
+  f.source->SetView(f.View(1, 4, 30));
+  REQUIRE(first.Wait().ok());
+  auto next = f.Next();
+  f.source->SetView(f.View(1, 5, 30));
+  REQUIRE(next.Wait().ok());
+  f.source->NoteFailure({1, 1, 4});
+  CHECK(f.source->failed_view() == GroupViewId());
+}
+
+TEST_CASE("a reduction that is refused while the next group is made is not one of that") {
+  Fixture f;
+  StepReduction steps(f.source.get(),
+                      [](const ReducerOfGroup&, StatusCallback done) { done(absl::OkStatus()); });
+  Answer<ReducerOfGroup> group;
+  steps.AwaitGroup(group.done());
+  f.source->SetView(f.View(1, 4, 30));
+  REQUIRE(group.Wait().ok());
+  const Tensor gradient(DType::kFloat32, Shape({4}));
+  const std::vector<std::vector<TensorView>> gradients = {{gradient.view()}};
+  absl::Status reduced;
+  f.on_make_reducer = [&] {
+    steps.Reduce(GlobalStep(30), gradients, [&](absl::Status status) { reduced = status; });
+  };
+  f.source->SetView(f.View(1, 5, 30));
+  REQUIRE_FALSE(f.on_make_reducer);
+  CHECK(f.source->failed_view() == GroupViewId());
+  f.source->Cancel();
+  CHECK(absl::IsCancelled(reduced));
 }
 
 TEST_CASE("cancelling ends the pending call, and later ones") {
@@ -169,6 +235,8 @@ TEST_CASE("one worker reduces by itself, and is told so once") {
   Answer<ReducerOfGroup> second;
   source.Next(second.done());
   CHECK_FALSE(second.answered());
+  source.NoteFailure(group.view);
+  CHECK(source.failed_view() == GroupViewId());
   source.Cancel();
   CHECK(absl::IsCancelled(second.Wait().status()));
 }

@@ -8,7 +8,7 @@
 
 namespace lockstep::worker {
 
-inline VariableLayout LayoutForTests(int64_t elements = 2) {
+inline Placement PlacementForTests(int64_t elements = 2) {
   Placement placement;
   placement.set_shards(1);
   const auto add = [&](const std::string& name, int64_t size) {
@@ -17,13 +17,18 @@ inline VariableLayout LayoutForTests(int64_t elements = 2) {
     spec->set_name(name);
     spec->set_dtype(FLOAT32);
     spec->add_dims(size);
+    spec->set_replicated(name != "loss");
     return spec;
   };
   add("w", elements)->set_trainable(true);
   add("mean", elements);
   add("fixed", elements)->set_frozen(true);
   add("loss", 1);
-  return *VariableLayout::Create(placement);
+  return placement;
+}
+
+inline VariableLayout LayoutForTests(int64_t elements = 2) {
+  return *VariableLayout::Create(PlacementForTests(elements));
 }
 
 }  // namespace lockstep::worker

@@ -1,50 +1,12 @@
 #include "worker/strategy/replicated/step_reduction.h"
 
 #include <catch2/catch.hpp>
-#include <utility>
 
 #include "common/base/exit_code.h"
+#include "tests/unit/worker/strategy/replicated/fake_reducer_source.h"
 
 namespace lockstep::worker {
 namespace {
-
-class FakeReducer final : public GroupReducer {
- public:
-  MutableTensorView tensor(int, int) const override { return {}; }
-  void Reduce(int64_t step, absl::Span<const std::vector<TensorView>>,
-              StatusCallback done) override {
-    REQUIRE_FALSE(running);
-    ++reductions;
-    last_step = step;
-    running = std::move(done);
-  }
-  void Cancel(absl::Status) override {}
-  GroupTraffic traffic() const override { return {}; }
-  void End(absl::Status status) { std::exchange(running, nullptr)(std::move(status)); }
-
-  int reductions = 0;
-  int64_t last_step = -1;
-  StatusCallback running;
-};
-
-class FakeSource final : public ReducerSource {
- public:
-  void Next(Callback<ReducerOfGroup> done) override { pending = std::move(done); }
-  void NoteFailure() override { ++failures; }
-  void SetOwnState(OwnState*) override {}
-  void Cancel() override { std::exchange(pending, nullptr)(absl::CancelledError("cancelled")); }
-
-  FakeReducer* Tell(int64_t step, bool sums_differ = false) {
-    auto reducer = std::make_shared<FakeReducer>();
-    FakeReducer* const raw = reducer.get();
-    std::exchange(pending, nullptr)(ReducerOfGroup{
-        .reducer = std::move(reducer), .step = GlobalStep(step), .sums_differ = sums_differ});
-    return raw;
-  }
-
-  Callback<ReducerOfGroup> pending;
-  int failures = 0;
-};
 
 // With a group that begins at step 5, and the reduction of step 5 under way.
 struct Fixture {
@@ -53,9 +15,7 @@ struct Fixture {
     first = source.Tell(5);
     Reduce(5);
   }
-  ~Fixture() {
-    if (source.pending) source.Cancel();
-  }
+  ~Fixture() { source.Cancel(); }
 
   void Reduce(int64_t step) {
     reduced.reset();
@@ -67,7 +27,7 @@ struct Fixture {
   }
   bool HasSumOf(const FakeReducer* reducer) const { return &reduction.sum() == reducer; }
 
-  FakeSource source;
+  FakeReducerSource source;
   std::vector<std::vector<TensorView>> gradients;
   int prepared = 0;
   StepReduction reduction{&source, [this](const ReducerOfGroup&, StatusCallback done) {
@@ -101,7 +61,7 @@ TEST_CASE("a reduction that fails is made again in the next group") {
   Fixture f;
   f.first->End(kLost);
   CHECK_FALSE(f.reduced.has_value());
-  CHECK(f.source.failures == 1);
+  CHECK(f.source.failures.size() == 1);
   FakeReducer* const second = f.source.Tell(5);
   CHECK(f.prepared == 1);
   CHECK(second->last_step == 5);
@@ -111,11 +71,19 @@ TEST_CASE("a reduction that fails is made again in the next group") {
   CHECK(f.HasSumOf(second));
 }
 
+TEST_CASE("a failure is one of the group that it happened in") {
+  Fixture f;
+  f.first->End(kLost);
+  CHECK(f.source.failures == std::vector<GroupViewId>{f.source.View(1)});
+  f.source.Tell(5)->End(kLost);
+  CHECK(f.source.failures == std::vector<GroupViewId>{f.source.View(1), f.source.View(2)});
+}
+
 TEST_CASE("a reduction that somebody else cancels is made again, too") {
   Fixture f;
   f.first->End(absl::CancelledError("worker 1 was told to stop"));
   CHECK_FALSE(f.reduced.has_value());
-  CHECK(f.source.failures == 1);
+  CHECK(f.source.failures.size() == 1);
 }
 
 TEST_CASE("a group that comes before the failure is used after it, and nothing is noted") {
@@ -123,7 +91,7 @@ TEST_CASE("a group that comes before the failure is used after it, and nothing i
   FakeReducer* const second = f.source.Tell(5);
   CHECK(second->reductions == 0);
   f.first->End(absl::AbortedError("the group has a newer view"));
-  CHECK(f.source.failures == 0);
+  CHECK(f.source.failures.size() == 0);
   CHECK(second->reductions == 1);
 }
 
@@ -143,9 +111,9 @@ TEST_CASE("who has the sum reduces again for a successor") {
     second->End(kLost);
     CHECK(f.released == absl::OkStatus());
     CHECK(f.HasSumOf(f.first));
-    CHECK(f.source.failures == 0);
+    CHECK(f.source.failures.size() == 0);
     f.Reduce(6);
-    CHECK(f.source.failures == 1);
+    CHECK(f.source.failures.size() == 1);
     CHECK(f.source.Tell(6)->last_step == 6);
   }
 }
@@ -168,7 +136,7 @@ TEST_CASE("where groups differ in their members, only the newest one's sum count
   f.first->End(absl::OkStatus());
   FakeReducer* const second = f.source.Tell(5, true);
   second->End(kLost);
-  CHECK(f.source.failures == 1);
+  CHECK(f.source.failures.size() == 1);
   SECTION("another group mends it") {
     FakeReducer* const third = f.source.Tell(5, true);
     f.Release();
@@ -190,7 +158,7 @@ TEST_CASE("the newest of several groups counts") {
   FakeReducer* const third = f.source.Tell(5);
   third->End(absl::OkStatus());
   CHECK(f.reduced == absl::OkStatus());
-  CHECK(f.source.failures == 2);
+  CHECK(f.source.failures.size() == 2);
 }
 
 TEST_CASE("what another group does not mend ends the step, and so does the source") {

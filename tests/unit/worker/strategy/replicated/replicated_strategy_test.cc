@@ -1,0 +1,87 @@
+// What a worker tells its source of groups while it reads the variables to join with.
+#include "worker/strategy/replicated/replicated_strategy.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/await.h"
+#include "tests/support/manual_time.h"
+#include "tests/unit/worker/strategy/replicated/fake_reducer_source.h"
+#include "tests/unit/worker/strategy/replicated/layout_for_tests.h"
+
+namespace lockstep::worker {
+namespace {
+
+// Members that answer when the test says so.
+class HeldMembers final : public MemberStates {
+ public:
+  void ReadState(int, GlobalStep, uint64_t, uint64_t, Callback<StatePiece> done) override {
+    ++reads;
+    pending = std::move(done);
+  }
+
+  int reads = 0;
+  Callback<StatePiece> pending;
+};
+
+// Is never called: no worker of these tests has variables to push.
+class IdlePs final : public TensorTransport {
+ public:
+  void Open(const WorkerIdentity&, Callback<TransportInfo> done) override { done(Unused()); }
+  std::string peer() const override { return "ps 0"; }
+  bool MayRound() const override { return false; }
+  bool SendsByReference(std::span<const std::byte>) const override { return false; }
+  bool ReceivesByReference() const override { return false; }
+  void Cancel() override {}
+  void Start(const CallOptions&, google::protobuf::Message*, const std::vector<OutgoingTensor>&,
+             google::protobuf::Message*, Callback<ReceivedTensors> done) override {
+    done(Unused());
+  }
+
+ private:
+  static absl::Status Unused() { return absl::InternalError("ps 0: expected no call"); }
+};
+
+// Waits for the group that it joins at step 5.
+struct JoiningWorker {
+  JoiningWorker() {
+    auto groups = std::make_unique<FakeReducerSource>();
+    source = groups.get();
+    ReplicatedOptions options;
+    options.shards.shard_names = {"ps 0"};
+    options.optimizer.mutable_sgd();
+    strategy = *ReplicatedStrategy::Create(options, layout, loss,
+                                           {.shards = shards, .timer = &time, .clock = &time},
+                                           std::move(groups));
+    strategy->BeginStep({.step = GlobalStep(5)}, values.done());
+  }
+  void TellGroup() { source->Tell({.step = GlobalStep(5), .holders = {1}, .states = &members}); }
+
+  const VariableLayout layout = LayoutForTests();
+  const VariableLayout loss = *ReplicatedStrategy::LossLayout(PlacementForTests());
+  IdlePs ps;
+  std::vector<TensorTransport*> shards = {&ps};
+  test::ManualTime time;
+  HeldMembers members;
+  FakeReducerSource* source = nullptr;
+  Answer<StepValues> values;
+  std::unique_ptr<ReplicatedStrategy> strategy;
+};
+
+TEST_CASE("variables whose reading ends with its group are read in the next one") {
+  JoiningWorker worker;
+  worker.TellGroup();
+  REQUIRE(worker.members.reads == 1);
+  worker.TellGroup();
+  CHECK(worker.members.reads == 1);
+  std::exchange(worker.members.pending, nullptr)(absl::CancelledError("the collective has ended"));
+  CHECK(worker.members.reads == 2);
+  CHECK(worker.source->failures == std::vector<GroupViewId>{FakeReducerSource::View(1)});
+  CHECK_FALSE(worker.values.answered());
+  std::exchange(worker.members.pending, nullptr)(absl::AbortedError("the group has a newer view"));
+  CHECK(worker.source->failures.size() == 1);
+  worker.strategy->Cancel();
+  CHECK(absl::IsCancelled(worker.values.Wait().status()));
+}
+
+}  // namespace
+}  // namespace lockstep::worker
