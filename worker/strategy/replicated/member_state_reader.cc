@@ -78,7 +78,8 @@ void MemberStateReader::ReadNext() {
   GlobalStep version;
   {
     absl::MutexLock lock(&mutex_);
-    if (!done_) return;
+    if (!done_ || end_.has_value()) return;
+    ++calls_;
     states = states_;
     member = members_[member_];
     read = read_;
@@ -88,6 +89,11 @@ void MemberStateReader::ReadNext() {
   states->ReadState(
       member, version, offset, kPiece,
       [this, pass, read](absl::StatusOr<StatePiece> piece) { OnPiece(read, std::move(piece)); });
+  {
+    absl::MutexLock lock(&mutex_);
+    --calls_;
+  }
+  TellEnd();
 }
 
 void MemberStateReader::OnPiece(uint64_t read, absl::StatusOr<StatePiece> piece) {
@@ -96,7 +102,7 @@ void MemberStateReader::OnPiece(uint64_t read, absl::StatusOr<StatePiece> piece)
   bool is_late = false;
   {
     absl::MutexLock lock(&mutex_);
-    if (read != read_ || !done_) return;
+    if (read != read_ || !done_ || end_.has_value()) return;
     if (status.ok()) {
       status = Take(*piece);
       deadline_ = clock_->Monotonic() + kPatience;
@@ -132,11 +138,22 @@ absl::Status MemberStateReader::Take(const StatePiece& piece) {
 }
 
 void MemberStateReader::End(uint64_t read, absl::Status status) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (read != read_ || !done_ || end_.has_value()) return;
+    end_ = std::move(status);
+  }
+  TellEnd();
+}
+
+void MemberStateReader::TellEnd() {
+  absl::Status status;
   Callback<ReplicaState> done;
   ReplicaState state;
   {
     absl::MutexLock lock(&mutex_);
-    if (read != read_ || !done_) return;
+    if (!end_.has_value() || calls_ > 0) return;
+    status = *std::exchange(end_, std::nullopt);
     done = std::exchange(done_, nullptr);
     state = std::move(state_);
     tensors_.clear();

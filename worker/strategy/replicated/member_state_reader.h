@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -27,8 +28,8 @@ class MemberStateReader {
   ~MemberStateReader();
 
   // Reads the version of the first of these members that answers, from another one when it goes.
-  // One call at a time; `states` outlives it. ABORTED: the group has a newer view, read in that.
-  // CANCELLED: the group has ended, or Cancel was called.
+  // One call at a time; `states` stays until `done`, and is not used afterwards. ABORTED: the group
+  // has a newer view, read in that. CANCELLED: the group has ended, or Cancel was called.
   // INVALID_ARGUMENT: a member has another model or optimizer. UNAVAILABLE: none of them had
   // anything to tell for 15 s: the chief may take members for such that have the version, and they
   // have not.
@@ -42,7 +43,9 @@ class MemberStateReader {
   void OnPiece(uint64_t read, absl::StatusOr<StatePiece> piece);
   // Takes the piece. OK with nothing left: the state is whole.
   absl::Status Take(const StatePiece& piece) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The read ends so, once no call to the members runs any more.
   void End(uint64_t read, absl::Status status);
+  void TellEnd();
 
   const VariableLayout& layout_;
   const OptimizerRules& rules_;
@@ -59,6 +62,8 @@ class MemberStateReader {
   absl::Duration deadline_ ABSL_GUARDED_BY(mutex_);  // for the next piece
   ReplicaState state_ ABSL_GUARDED_BY(mutex_);
   std::vector<MutableTensorView> tensors_ ABSL_GUARDED_BY(mutex_);
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;                    // of ReadState that have not returned
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // of the read, still to be told
   Callback<ReplicaState> done_ ABSL_GUARDED_BY(mutex_);
 };
 

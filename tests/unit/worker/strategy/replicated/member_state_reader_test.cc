@@ -22,6 +22,7 @@ class FakeMembers final : public MemberStates {
                  Callback<StatePiece> done) override {
     CHECK(version == GlobalStep(7));
     asked.push_back(position);
+    if (on_read) on_read();
     if (errors.contains(position)) return done(errors.at(position));
     const std::vector<TensorView> tensors(views.begin(), views.end());
     done(StatePiece{.total = total.value_or(NumBytes(tensors)),
@@ -29,6 +30,7 @@ class FakeMembers final : public MemberStates {
                     .bytes = ReadBytes(tensors, offset, size)});
   }
 
+  std::function<void()> on_read;  // may be empty
   std::map<int, absl::Status> errors;
   std::vector<int> asked;
   std::vector<MutableTensorView> views;
@@ -115,6 +117,19 @@ TEST_CASE("a newer view, another model, and a cancelled job end the reading") {
     CHECK(absl::IsCancelled(f.Read().status()));
     CHECK(absl::IsCancelled(f.Read().status()));
   }
+}
+
+TEST_CASE("the end is told when the members are no longer used: they may go then") {
+  Fixture f;
+  Answer<ReplicaState> answer;
+  f.members.on_read = [&] {
+    f.reader.Cancel();
+    CHECK_FALSE(answer.answered());
+  };
+  f.reader.Read(GlobalStep(7), &f.members, {0, 2}, answer.done());
+  REQUIRE(answer.answered());
+  CHECK(absl::IsCancelled(answer.Wait().status()));
+  CHECK(f.members.asked == std::vector<int>{0});
 }
 
 TEST_CASE("bytes of tensors are read and written from any place") {
