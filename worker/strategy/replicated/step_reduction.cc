@@ -25,24 +25,22 @@ absl::Status LacksSum(GlobalStep step) {
       ExitCode::kPeersLost);
 }
 
+// Whoever is told of a group must not be the last to have its reducer, and destroy it.
+ReducerOfGroup WithoutReducer(ReducerOfGroup group) {
+  group.reducer = nullptr;
+  return group;
+}
+
 }  // namespace
 
 StepReduction::StepReduction(ReducerSource* source, Prepare prepare)
     : source_(source), prepare_(std::move(prepare)) {}
 
 StepReduction::~StepReduction() {
-  std::vector<std::shared_ptr<GroupReducer>> reducers;
-  {
-    absl::MutexLock lock(&mutex_);
-    failure_.Update(absl::CancelledError("training was cancelled"));
-    reducers = std::exchange(retired_, {});
-    if (newer_.has_value()) reducers.push_back(std::move(newer_->reducer));
-    for (auto* reducer : {&group_.reducer, &running_, &sum_}) {
-      reducers.push_back(std::move(*reducer));
-    }
-  }
-  // Waits for callbacks, which use the members.
-  reducers.clear();
+  absl::MutexLock lock(&mutex_);
+  failure_.Update(absl::CancelledError("training was cancelled"));
+  if (newer_.has_value()) retired_.Add(std::move(newer_->reducer));
+  for (auto* reducer : {&group_.reducer, &running_, &sum_}) retired_.Add(std::move(*reducer));
 }
 
 void StepReduction::Listen() {
@@ -56,7 +54,7 @@ void StepReduction::OnGroup(absl::StatusOr<ReducerOfGroup> group) {
     if (!goes_on) {
       failure_.Update(group.status());
     } else {
-      if (newer_.has_value()) retired_.push_back(std::move(newer_->reducer));
+      if (newer_.has_value()) retired_.Add(std::move(newer_->reducer));
       newer_ = *std::move(group);
     }
   }
@@ -77,12 +75,10 @@ void StepReduction::AwaitGroup(Callback<ReducerOfGroup> done) {
 
 void StepReduction::Reduce(GlobalStep step, absl::Span<const std::vector<TensorView>> gradients,
                            StatusCallback done) {
-  std::vector<std::shared_ptr<GroupReducer>> retired;
   {
     absl::MutexLock lock(&mutex_);
     LOCKSTEP_CHECK(!is_open_);
-    retired = std::exchange(retired_, {});
-    if (sum_ != nullptr && sum_ != group_.reducer) retired.push_back(std::move(sum_));
+    if (sum_ != nullptr && sum_ != group_.reducer) retired_.Add(std::move(sum_));
     sum_ = nullptr;
     is_open_ = true;
     step_ = step;
@@ -90,7 +86,6 @@ void StepReduction::Reduce(GlobalStep step, absl::Span<const std::vector<TensorV
     is_due_ = true;
     reduced_ = std::move(done);
   }
-  retired.clear();
   Advance();
 }
 
@@ -127,7 +122,7 @@ void StepReduction::Advance() {
 // While the step is open: that of a later step begins with the next Reduce.
 bool StepReduction::TakeNewerGroup() {
   if (!newer_.has_value() || released_ || newer_->step > step_) return false;
-  if (sum_ != group_.reducer) retired_.push_back(std::move(group_.reducer));
+  if (sum_ != group_.reducer) retired_.Add(std::move(group_.reducer));
   group_ = *std::exchange(newer_, std::nullopt);
   has_failed_ = is_failure_noted_ = false;
   is_due_ = true;
@@ -147,12 +142,12 @@ StepReduction::Action StepReduction::NextAction() {
     return {.kind = Action::kTell, .status = failure_, .tell = std::exchange(*tell, nullptr)};
   }
   if (await_group_ && newer_.has_value()) {
-    if (group_.reducer != nullptr) retired_.push_back(std::move(group_.reducer));
+    if (group_.reducer != nullptr) retired_.Add(std::move(group_.reducer));
     group_ = *std::exchange(newer_, std::nullopt);
     has_failed_ = is_failure_noted_ = false;
     return {.kind = Action::kTellGroup,
             .tell_group = std::exchange(await_group_, nullptr),
-            .group = group_};
+            .group = WithoutReducer(group_)};
   }
   if (!is_open_) return {};
   const bool is_new = TakeNewerGroup();
@@ -160,7 +155,7 @@ StepReduction::Action StepReduction::NextAction() {
     is_due_ = false;
     running_ = group_.reducer;
     if (!is_new) return {.kind = Action::kReduce};
-    return {.kind = Action::kReduce, .group = group_};
+    return {.kind = Action::kReduce, .group = WithoutReducer(group_)};
   }
   if (sum_ != nullptr && reduced_) {
     return {.kind = Action::kTell, .tell = std::exchange(reduced_, nullptr)};
@@ -221,14 +216,14 @@ void StepReduction::OnReduced(const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
     if (status.ok()) {
-      if (sum_ != nullptr && sum_ != running_) retired_.push_back(std::move(sum_));
+      if (sum_ != nullptr && sum_ != running_) retired_.Add(std::move(sum_));
       sum_ = running_;
     } else if (may_help) {
       has_failed_ = true;
     } else {
       failure_.Update(status);
     }
-    // Its group or `retired_` still has it.
+    // Its group still has it.
     running_ = nullptr;
   }
   if (may_help) {

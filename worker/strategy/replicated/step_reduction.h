@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "common/base/callback.h"
 #include "worker/strategy/replicated/reducer_source.h"
+#include "worker/strategy/replicated/retired_reducers.h"
 
 namespace lockstep::worker {
 
@@ -26,14 +27,16 @@ namespace lockstep::worker {
 // nothing. Destroyed after Cancel of the source, not in a callback.
 class StepReduction {
  public:
-  // Called with each group after the first one, before its first reduction. On any thread.
+  // Called with each group after the first one, but its reducer, before its first reduction. On any
+  // thread.
   using Prepare = std::function<void(const ReducerOfGroup& group, StatusCallback done)>;
 
   // Listens to `source`, which outlives this.
   StepReduction(ReducerSource* source, Prepare prepare);
   ~StepReduction();
 
-  // The next group that is told. It stays until the next call, or the next Reduce.
+  // The next group that is told, without its reducer: this keeps it until the next call, or the
+  // next Reduce.
   void AwaitGroup(Callback<ReducerOfGroup> done);
   // `done` gets OK when there is a sum of this step, which the group has not closed. The gradients
   // stay until the callback of Release. Errors: as GroupReducer, but for those that another group
@@ -56,7 +59,7 @@ class StepReduction {
     absl::Status status;
     Callback<ReducerOfGroup> tell_group;
     StatusCallback tell;
-    std::optional<ReducerOfGroup> group;  // that is told, or prepared
+    std::optional<ReducerOfGroup> group;  // that is told, or prepared; without its reducer
     GroupViewId failed_view;
   };
 
@@ -90,8 +93,8 @@ class StepReduction {
   std::shared_ptr<GroupReducer> sum_ ABSL_GUARDED_BY(mutex_);      // has it; null: none yet
   StatusCallback reduced_ ABSL_GUARDED_BY(mutex_);
   StatusCallback released_ ABSL_GUARDED_BY(mutex_);
-  // Of older groups: destroyed by the thread of the next Reduce, not in a callback.
-  std::vector<std::shared_ptr<GroupReducer>> retired_ ABSL_GUARDED_BY(mutex_);
+  // Of older groups, until their callbacks have returned. Last: these use the rest.
+  RetiredReducers retired_;
 };
 
 }  // namespace lockstep::worker

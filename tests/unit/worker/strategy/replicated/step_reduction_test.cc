@@ -161,6 +161,57 @@ TEST_CASE("the newest of several groups counts") {
   CHECK(f.source.failures.size() == 2);
 }
 
+TEST_CASE("reducers of older groups go while a step stays open") {
+  Fixture f;
+  FakeReducer* reducer = f.first;
+  constexpr int kRounds = 50;
+  SECTION("a group after each that fails") {
+    for (int round = 0; round < kRounds; ++round) {
+      reducer->End(kLost);
+      reducer = f.source.Tell(5);
+      REQUIRE(reducer->last_step == 5);
+      REQUIRE(f.source.live.AwaitAtMost(1));
+    }
+  }
+  SECTION("a group that has been told when the one before fails") {
+    for (int round = 0; round < kRounds; ++round) {
+      FakeReducer* const next = f.source.Tell(5);
+      reducer->End(absl::AbortedError("the group has a newer view"));
+      reducer = next;
+      REQUIRE(reducer->last_step == 5);
+      REQUIRE(f.source.live.AwaitAtMost(1));
+    }
+  }
+  SECTION("groups that are over before the one that runs fails") {
+    for (int round = 0; round < kRounds; ++round) {
+      f.source.Tell(5);
+      REQUIRE(f.source.live.AwaitAtMost(2));
+    }
+  }
+  SECTION("beside the one that has the sum") {
+    reducer->End(absl::OkStatus());
+    for (int round = 0; round < kRounds; ++round) {
+      f.source.Tell(5)->End(kLost);
+      REQUIRE(f.source.live.AwaitAtMost(2));
+    }
+    f.Release();
+    CHECK(f.HasSumOf(f.first));
+  }
+}
+
+TEST_CASE("reducers of older groups go while a worker joins") {
+  Fixture f;
+  f.first->End(absl::OkStatus());
+  f.Release();
+  for (int round = 0; round < 50; ++round) {
+    f.reduction.AwaitGroup(
+        [&](absl::StatusOr<ReducerOfGroup> group) { f.joined = group.status(); });
+    f.source.Tell(5);
+    // The last one and the one with the sum.
+    REQUIRE(f.source.live.AwaitAtMost(2));
+  }
+}
+
 TEST_CASE("what another group does not mend ends the step, and so does the source") {
   Fixture f;
   SECTION("members that reduce something else") {
