@@ -41,7 +41,7 @@ MutableTensorView LocalGroupReducer::tensor(int tower, int i) const {
 
 void LocalGroupReducer::Reduce(int64_t, absl::Span<const std::vector<TensorView>> gradients,
                                StatusCallback done) {
-  if (!failure_.ok()) return done(failure_);
+  if (is_cancelled_.load(std::memory_order_acquire)) return done(failure_);
   for (int v = 0; v < layout_.num_vectors(); ++v) {
     LocalParticipants& vector = vectors_[v];
     first_.clear();
@@ -56,7 +56,10 @@ void LocalGroupReducer::Reduce(int64_t, absl::Span<const std::vector<TensorView>
 
 void LocalGroupReducer::Cancel(absl::Status reason) {
   LOCKSTEP_CHECK(!reason.ok());
-  if (failure_.ok()) failure_ = std::move(reason);
+  absl::call_once(cancel_once_, [&] {
+    failure_ = std::move(reason);
+    is_cancelled_.store(true, std::memory_order_release);
+  });
 }
 
 GroupTraffic LocalGroupReducer::traffic() const {

@@ -1,9 +1,11 @@
 // The GroupReducer of one worker: all towers are in this process.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
+#include "absl/base/call_once.h"
 #include "absl/status/statusor.h"
 #include "worker/collective/group_reducer.h"
 #include "worker/collective/local_participants.h"
@@ -12,7 +14,7 @@
 namespace lockstep::worker {
 
 // Reduce works on the caller's thread and calls `done` before it returns; Cancel acts on the next
-// one. Used by one thread at a time. Calls allocate nothing after the first Reduce.
+// one. Calls allocate nothing after the first Reduce.
 class LocalGroupReducer final : public GroupReducer {
  public:
   // INVALID_ARGUMENT: several workers; a plan that is not of the tensors.
@@ -35,7 +37,9 @@ class LocalGroupReducer final : public GroupReducer {
   std::vector<LocalParticipants::Send> sends_;  // these two stay empty: there is nobody else
   std::vector<MessageId> consumed_;
   std::vector<const void*> first_;  // of the vector at hand, by tower
-  absl::Status failure_;
+  absl::once_flag cancel_once_;
+  absl::Status failure_;  // of the first Cancel, which writes it before `is_cancelled_`
+  std::atomic<bool> is_cancelled_ = false;
 };
 
 }  // namespace lockstep::worker

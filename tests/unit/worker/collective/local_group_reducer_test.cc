@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <thread>
 
 #include "tests/conformance/collective_cases.h"
 #include "tests/support/allocation_counter.h"
@@ -122,6 +123,19 @@ TEST_CASE("after Cancel every reduction ends with its reason") {
   absl::Status ended;
   reducer->Reduce(0, gradients.views, [&](absl::Status status) { ended = status; });
   CHECK(ended == absl::AbortedError("view 2 replaces view 1"));
+}
+
+TEST_CASE("another thread may cancel while reductions run") {
+  const std::vector<TensorSpec> specs = Specs({4});
+  const auto reducer = LocalGroupReducer::Create(Reduction(specs, 2, 0)).value();
+  Gradients gradients = Draw(specs, 2);
+  std::thread canceller([&] { reducer->Cancel(absl::CancelledError("told to stop")); });
+  absl::Status ended;
+  while (ended.ok()) {
+    reducer->Reduce(0, gradients.views, [&](absl::Status status) { ended = std::move(status); });
+  }
+  CHECK(ended == absl::CancelledError("told to stop"));
+  canceller.join();
 }
 
 TEST_CASE("a gathered tensor that is packed, or has unequal shares, is refused") {
