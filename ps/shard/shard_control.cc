@@ -138,7 +138,8 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
           [left = std::move(left)](const absl::StatusOr<bool>&) { left->End(absl::OkStatus()); },
           true);
     }
-    if (view_.term() > term) {
+    // A copy's grants are no chief's: they came with the means that it applies.
+    if (view_.term() > term && !view_.is_copy()) {
       state->driver->EndTerm(
           absl::AbortedError(absl::StrCat("the shard is in term ", view.command.term(),
                                           ": another chief commands")),
