@@ -328,6 +328,11 @@ bool GradientReceiver::IsApplied(size_t variable, size_t chunk) const {
   return update.has_value() && update->IsEarly(chunk);
 }
 
+bool GradientReceiver::IsReady(size_t variable, size_t chunk) const {
+  return arrived_[variable][chunk] >= variables_.config.replicas_to_aggregate() &&
+         !IsApplied(variable, chunk);
+}
+
 ReadyChunk::Gradients GradientReceiver::GradientsOf(size_t variable) const {
   ReadyChunk::Gradients gradients;
   for (uint32_t i = 0; i < variables_.config.replicas_to_aggregate(); ++i) {

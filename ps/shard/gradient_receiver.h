@@ -78,6 +78,9 @@ class GradientReceiver {
   void AcceptMean(size_t variable, const PushContext& push);
   // A gradient that was never in parts counts for the step at hand: so do all its chunks.
   void AddWhole(size_t variable, PushContext* push);
+  // Each replica's gradient has the chunk, and no push makes it. A replica that leaves takes its
+  // own chunks back, and so does one that begins a new push.
+  bool IsReady(size_t variable, size_t chunk) const;
   // One of each replica, held or still coming in, in parts.
   ReadyChunk::Gradients GradientsOf(size_t variable) const;
   void Release(size_t variable, Gradient gradient, DeferredCallbacks* deferred);

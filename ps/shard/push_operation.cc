@@ -203,9 +203,12 @@ PushStatus PushOperation::AcceptGradient(size_t variable, Gradient gradient) {
 void PushOperation::ClaimChunks() {
   StepMachine& step = state_->step;
   const bool is_closed = state_->is_finished || !step.terms().has_value();
+  // The lock was free since a chunk of a message with copies became ready. If a replica has taken
+  // its own back, the message that brings it again makes it ready again.
   std::erase_if(push_.ready, [&](const ReadyChunk& ready) {
     state_->mu.AssertHeld();
-    return is_closed || step.IsTaken(ready.variable);
+    return is_closed || step.IsTaken(ready.variable) ||
+           !state_->receiver.IsReady(ready.variable, ready.chunk);
   });
   for (size_t i = 0; i < push_.ready.size(); ++i) {
     ReadyChunk& ready = push_.ready[i];
