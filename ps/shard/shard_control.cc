@@ -209,7 +209,12 @@ void Shard::LoseCopy(uint64_t number) {
   if (state == nullptr || number != num_copies_) return;
   state->mu.AssertHeld();
   view_.GoOnAlone();
-  lock.deferred()->LetGo(state->TakeCopy());
+  // Ended before it is let go: one that is closed tells those that wait to show nothing.
+  lock.deferred()->Answer<bool>(
+      [left = state->TakeCopy()](const absl::StatusOr<bool>&) {
+        if (left != nullptr) left->End(absl::OkStatus());
+      },
+      true);
 }
 
 // What it has taken is of steps that its primary has told nobody of, or that everybody knows. What
