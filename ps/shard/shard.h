@@ -153,8 +153,9 @@ class Shard {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // UNAVAILABLE: another ps serves the workers.
   absl::Status NowCopied() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The copy serves the workers in place of this shard.
-  void Depose(Epoch epoch) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The copy serves the workers in place of this shard. Does nothing unless the target of this
+  // number is the last one, and the variables that it was made for are there.
+  void Depose(uint64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops the variables; calls that wait for them are answered with `why`.
   EpochGate::Pass DropVariables(const absl::Status& why, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -172,7 +173,8 @@ class Shard {
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kServing;
   ShardView view_ ABSL_GUARDED_BY(mutex_);
   bool is_creating_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t num_copies_ ABSL_GUARDED_BY(mutex_) = 0;  // targets that were made
+  // Of the last target, until its variables are dropped.
+  uint64_t copy_number_ ABSL_GUARDED_BY(mutex_) = 0;
   PushCounts counts_ ABSL_GUARDED_BY(mutex_);
   uint64_t state_messages_ ABSL_GUARDED_BY(mutex_) = 0;  // that Store and PutState have admitted
   Readers readers_ ABSL_GUARDED_BY(mutex_);

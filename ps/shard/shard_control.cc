@@ -185,7 +185,7 @@ std::shared_ptr<CopyTarget> Shard::UpdateCopy(bool is_new, EpochState* state) {
   const std::string& address = view_.copy_address();
   if (address.empty()) return state->TakeCopy();
   if (state->AnyCopy() != nullptr || options_.make_copy_target == nullptr) return nullptr;
-  const uint64_t number = ++num_copies_;
+  const uint64_t number = ++copy_number_;
   (is_new ? state->new_copy : state->copy) = options_.make_copy_target(
       {.address = address,
        .host = view_.other_place(),
@@ -198,7 +198,7 @@ std::shared_ptr<CopyTarget> Shard::UpdateCopy(bool is_new, EpochState* state) {
        .shared_bytes = SharedMeanBytes(state->variables),
        .checksums = state->variables.config.transport().checksums(),
        .is_new = is_new,
-       .refused = [this, epoch = view_.epoch()](const absl::Status&) { Depose(epoch); },
+       .refused = [this, number](const absl::Status&) { Depose(number); },
        .lost = [this, number](const absl::Status&) { LoseCopy(number); }});
   return nullptr;
 }
@@ -206,7 +206,7 @@ std::shared_ptr<CopyTarget> Shard::UpdateCopy(bool is_new, EpochState* state) {
 void Shard::LoseCopy(uint64_t number) {
   DeferringLock lock(&mutex_);
   EpochState* const state = gate_.state();
-  if (state == nullptr || number != num_copies_) return;
+  if (state == nullptr || number != copy_number_) return;
   state->mu.AssertHeld();
   view_.GoOnAlone();
   // Ended before it is let go: one that is closed tells those that wait to show nothing.
@@ -244,9 +244,9 @@ absl::Status Shard::NowCopied() const {
                                              " serves the workers now, in place of this ps"));
 }
 
-void Shard::Depose(Epoch epoch) {
+void Shard::Depose(uint64_t number) {
   DeferringLock lock(&mutex_);
-  if (view_.epoch() != epoch) return;
+  if (number != copy_number_) return;
   view_.Depose();
   FailWaiting(NowCopied(), lock.deferred());
 }
@@ -255,6 +255,8 @@ void Shard::Depose(Epoch epoch) {
 EpochGate::Pass Shard::DropVariables(const absl::Status& why, DeferredCallbacks* deferred) {
   EpochGate::Pass pass = gate_.Enter();
   if (!pass) return pass;
+  // What their target reports from now on is late.
+  ++copy_number_;
   FailWaiting(why, deferred);
   pass.state()->mu.AssertHeld();
   pass.state()->driver->EndEpoch();

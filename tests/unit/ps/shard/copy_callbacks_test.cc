@@ -1,4 +1,4 @@
-// What a primary makes of a target that is lost.
+// What a primary makes of a target that is lost, or that is refused late.
 #include <catch2/catch.hpp>
 #include <memory>
 
@@ -8,6 +8,7 @@ namespace lockstep::ps {
 namespace {
 
 using test::HeldMeans;
+using test::Pair;
 using test::PlanOfPair;
 
 void PushStepTo(test::Harness* primary, int64_t step) {
@@ -42,6 +43,29 @@ TEST_CASE("a step that waits for a new copy is shown when the copy is lost") {
   CHECK(grant.status().ok());
   CHECK(primary.Read(2, 1) == std::vector<float>{-2});
   CHECK_FALSE(primary.shard.GetView().has_copy);
+}
+
+TEST_CASE("a late refusal does not depose a ps that has become a copy") {
+  Pair pair;
+  View view = test::ViewOf(0);
+  view.is_copy = true;
+  REQUIRE(pair.primary.shard.SetView(view).ok());
+  pair.target->options.refused(absl::AbortedError("the copy was promoted"));
+  CreateVariablesRequest plan = PlanOfPair();
+  plan.set_awaits_state(true);
+  REQUIRE(pair.primary.shard.CreateVariables(plan).ok());
+  CHECK(pair.primary.shard.Admit(test::Primary()).ok());
+}
+
+TEST_CASE("a late refusal does not depose a ps that serves again in the same epoch") {
+  Pair pair;
+  View view = test::ViewOf(0);
+  view.is_copy = true;
+  REQUIRE(pair.primary.shard.SetView(view).ok());
+  REQUIRE(pair.primary.shard.CreateVariables(PlanOfPair()).ok());
+  REQUIRE(pair.primary.shard.SetView(test::ViewOf(2)).ok());
+  pair.target->options.refused(absl::AbortedError("the copy was promoted"));
+  CHECK(pair.primary.shard.Admit(test::IdentityOf(0)).ok());
 }
 
 }  // namespace
