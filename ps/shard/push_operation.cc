@@ -136,6 +136,10 @@ absl::Status PushOperation::GrantStep() {
                                         : "this shard is no copy, and takes gradients alone"));
   }
   if (!is_copy) return absl::OkStatus();
+  // STALE would say that the copy serves in place of its primary, which will hear of the end, too.
+  if (state_->is_finished) {
+    return absl::UnavailableError("the job is over: the copy takes no more means");
+  }
   // Of a primary before the one that is to send the state.
   if (state_->incoming != nullptr && !state_->incoming->has_begun()) {
     return absl::UnavailableError(
@@ -180,7 +184,9 @@ PushStatus PushOperation::AcceptGradient(size_t variable, Gradient gradient) {
   const bool is_over = state_->IsOver();
   if (is_over || accumulator.HasCounted(held.worker)) {
     state_->receiver.Release(variable, std::move(held.gradient), push_.deferred);
-    return is_over ? PushStatus::kStale : PushStatus::kAccepted;
+    if (!is_over) return PushStatus::kAccepted;
+    // GrantStep answers the mean when it comes again.
+    return push_.order.mean.has_value() ? PushStatus::kPending : PushStatus::kStale;
   }
   // Asynchronous: others have taken the last steps while this one was coming in.
   if (accumulator.IsStale(held.local_step)) {

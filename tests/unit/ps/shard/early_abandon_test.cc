@@ -1,13 +1,12 @@
 // A worker leaves between the two halves of another one's push, which had made a chunk ready.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "common/update/dense_update.h"
-#include "tests/unit/ps/shard/shard_harness.h"
+#include "tests/unit/ps/shard/watched_payload.h"
 
 namespace lockstep::ps {
 namespace {
@@ -63,16 +62,6 @@ class WholeInMemory {
   PushOrder order_;
 };
 
-// Pushes a chunk of "w" that the shard keeps in its message. `released` is called when the shard
-// lets it go, which it does without the lock.
-void PushWatched(Shard* shard, Message part, std::function<void()> released) {
-  const auto payload = lockstep::test::PayloadOf(part.payload(), 50'021);
-  PushOrder& order = part.order();
-  order.tensors = ReceivedTensors(std::shared_ptr<const ReceivedTensors::Segments>(
-      payload.get(), [payload, released = std::move(released)](const auto*) { released(); }));
-  REQUIRE(shard->Push(order).ok());
-}
-
 TEST_CASE("a chunk that a worker takes back with its membership is made of its successor's") {
   const bool is_chunk_first = GENERATE(false, true);
   test::Harness ps(PlanOfTwo());
@@ -82,13 +71,18 @@ TEST_CASE("a chunk that a worker takes back with its membership is made of its s
   // Worker 0 gives up its first push with its second one. When the shard lets the first one go, the
   // second one has made chunk 0 ready, and has yet to copy what it brings of "t".
   bool has_left = false;
-  PushWatched(&ps.shard, PartOfW(IdentityOf(0), 1, 2, 2 * kChunk, 3 * kChunk), [&] {
-    has_left = true;
-    View view = test::ViewOf(2);
-    view.members[1].incarnation = kSuccessor;
-    REQUIRE(ps.shard.SetView(view).ok());
-    if (is_chunk_first) REQUIRE(ps.shard.Push(PartOfW(successor, 1, 4, 0, kChunk).Kept()).ok());
-  });
+  REQUIRE(ps.shard
+              .Push(test::Watched(
+                  PartOfW(IdentityOf(0), 1, 2, 2 * kChunk, 3 * kChunk),
+                  [&] {
+                    has_left = true;
+                    View view = test::ViewOf(2);
+                    view.members[1].incarnation = kSuccessor;
+                    REQUIRE(ps.shard.SetView(view).ok());
+                    if (!is_chunk_first) return;
+                    REQUIRE(ps.shard.Push(PartOfW(successor, 1, 4, 0, kChunk).Kept()).ok());
+                  }))
+              .ok());
   REQUIRE(ps.shard.Push(PartOfW(IdentityOf(1), 1, 100, 0, kChunk).Kept()).ok());
   REQUIRE_FALSE(has_left);
   const WholeInMemory whole(2, 2);

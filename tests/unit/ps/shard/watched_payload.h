@@ -1,0 +1,23 @@
+// Tells a test when the shard lets a message go, which it does without its lock.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "tests/support/payload_of.h"
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps::test {
+
+// The order of a message whose payload the shard may keep beyond it. `released` is called when
+// nobody has the payload any more.
+inline PushOrder Watched(Message message, std::function<void()> released) {
+  const auto payload = lockstep::test::PayloadOf(message.payload(), 50'021);
+  PushOrder order = message.order();
+  order.tensors = ReceivedTensors(std::shared_ptr<const ReceivedTensors::Segments>(
+      payload.get(), [payload, released = std::move(released)](const auto*) { released(); }));
+  return order;
+}
+
+}  // namespace lockstep::ps::test
