@@ -146,8 +146,10 @@ absl::Status Run(const DaemonContext& daemon) {
   LOCKSTEP_ASSIGN_OR_RETURN(PathRoots roots,
                             PathRoots::Create(absl::GetFlag(FLAGS_checkpoint_roots)));
   SharedMemoryRegistry memory;
-  SerialThread background;
   CopySenders senders(static_cast<uint32_t>(task.index), daemon.serving.credentials);
+  // Ends before the senders: the state of a shard goes in the background, and its target with it,
+  // which tells them.
+  SerialThread background;
   const ShardOptions shard_options{
       .threads = UsableCpus(),
       .make_value_memory = [&memory](uint64_t bytes) { return memory.MakeValues(bytes); },
