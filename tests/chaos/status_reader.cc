@@ -29,7 +29,9 @@ absl::StatusOr<ProcessStatus> StatusReader::Read(absl::Duration timeout) {
   ProcessStatus status;
   const grpc::Status result = connection_->stub->GetStatus(&context, GetStatusRequest(), &status);
   if (result.ok()) return status;
-  connection_.reset();
+  // Where the process does not answer, gRPC keeps the socket of a connection that is let go: one
+  // for each call.
+  if (!absl::IsDeadlineExceeded(rpc::FromGrpc(result))) connection_.reset();
   return rpc::FromGrpc(result);
 }
 

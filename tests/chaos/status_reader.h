@@ -18,8 +18,8 @@ class StatusReader {
   explicit StatusReader(std::string address, const rpc::Credentials* credentials = nullptr);
   ~StatusReader();
 
-  // After an error the next call connects anew: a process that is started again is seen without the
-  // back-off of a channel.
+  // After an error of the connection the next call connects anew: a process that is started again
+  // is seen without the back-off of a channel.
   absl::StatusOr<ProcessStatus> Read(absl::Duration timeout);
 
  private:
@@ -27,7 +27,7 @@ class StatusReader {
 
   const std::string address_;
   const rpc::Credentials* const credentials_;
-  std::unique_ptr<Connection> connection_;  // null: none yet, or the last call has failed
+  std::unique_ptr<Connection> connection_;  // null: none yet, or the last one has failed
 };
 
 }  // namespace lockstep::test

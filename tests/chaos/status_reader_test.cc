@@ -1,10 +1,16 @@
 #include "tests/chaos/status_reader.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/fs/file_descriptor.h"
 #include "common/rpc/server.h"
 #include "common/status/status_service.h"
 
@@ -50,6 +56,40 @@ TEST_CASE("a process that is started again at its address is read without a back
   const auto status = reader.Read(kWhole);
   REQUIRE(status.ok());
   CHECK(status->global_step() == 2);
+}
+
+int64_t Descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+// As that of a process that is stopped: the kernel accepts connections for it.
+class SilentPort {
+ public:
+  SilentPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    auto* const name = reinterpret_cast<sockaddr*>(&address);
+    REQUIRE(::bind(socket_.get(), name, size) == 0);
+    REQUIRE(::listen(socket_.get(), SOMAXCONN) == 0);
+    REQUIRE(::getsockname(socket_.get(), name, &size) == 0);
+    port_ = ntohs(address.sin_port);
+  }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  const FileDescriptor socket_;
+  int port_ = 0;
+};
+
+TEST_CASE("a process that does not answer is asked over the same connection") {
+  const SilentPort process;
+  StatusReader reader(process.address());
+  int64_t at_first = 0;
+  for (int i = 0; i < 20; ++i) {
+    CHECK_FALSE(reader.Read(absl::Milliseconds(50)).ok());
+    if (i == 5) at_first = Descriptors();
+  }
+  CHECK(Descriptors() <= at_first);
 }
 
 }  // namespace
