@@ -121,40 +121,6 @@ TEST_CASE("What a ps does not see after all is sent as bytes, in chunks") {
   CHECK((*result)->accepted == 2);
 }
 
-TEST_CASE("What a lost ps had judged is sent as bytes, too, where the next one does not see it") {
-  PushPlan plan(SmallMessages(), GlobalStep(7), 2);
-  plan.Add(Gradient(0, 60, true));
-  plan.Add(Gradient(1, 60, true));
-  plan.OnError(plan.Next(kStart)->message, absl::UnavailableError("gone"), kStart);
-  absl::Duration now = kStart + absl::Seconds(5);
-  const auto question = plan.Next(now);
-  PushReply reply;
-  reply.add_outcomes()->set_verdict(ACCEPTED);
-  reply.add_outcomes()->set_verdict(PENDING);
-  plan.OnReply(question->message, reply, now);
-  plan.OnError(plan.Next(now)->message, absl::NotFoundError("what memory?"), now);
-  const auto as_bytes = plan.Next(now);
-  REQUIRE(as_bytes.has_value());
-  // Before it is answered another ps takes over.
-  plan.Repeat();
-  plan.OnError(as_bytes->message, absl::UnavailableError("gone"), now);
-  std::vector<size_t> accepted;
-  for (int calls = 0; calls < 5 && !plan.Result().has_value(); ++calls) {
-    now += absl::Seconds(5);
-    const auto outgoing = plan.Next(now);
-    if (!outgoing.has_value()) continue;
-    reply.clear_outcomes();
-    for (const PushPlan::Piece& piece : outgoing->pieces) {
-      reply.add_outcomes()->set_verdict(outgoing->ask ? PENDING : ACCEPTED);
-      if (!outgoing->ask) accepted.push_back(piece.variable);
-    }
-    plan.OnReply(outgoing->message, reply, now);
-  }
-  CHECK(accepted == std::vector<size_t>{0, 1});
-  REQUIRE(plan.Result().has_value());
-  CHECK((*plan.Result())->accepted == 2);
-}
-
 TEST_CASE("NOT_FOUND for bytes ends the gradient: it was not about memory") {
   PushPlan plan(SmallMessages(), GlobalStep(7), 1);
   plan.Add(Gradient(0, 60, false));

@@ -1,4 +1,4 @@
-// A session whose shard another ps comes to serve.
+// Sessions and gradients whose shard another ps comes to serve.
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <functional>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "common/client/push_plan.h"
 #include "common/client/shard_session.h"
 #include "tests/support/ps_data.h"
 #include "tests/support/thread_timer.h"
@@ -69,6 +70,44 @@ TEST_CASE("A gradient that was judged is sent again after a move, though no call
     ps.pushed_twice.WaitForNotification();
   }
   CHECK_FALSE(ps.Move());
+}
+
+TEST_CASE("What a lost ps had judged is sent as bytes, too, where the next one does not see it") {
+  const Shape shape({60});
+  PushPlan plan(SessionOptions(), GlobalStep(7), 2);
+  for (uint32_t id = 0; id < 2; ++id) {
+    plan.Add({{.id = VariableId(id), .shape = shape, .values = {DType::kUInt8, shape, nullptr}},
+              /*by_reference=*/true});
+  }
+  plan.OnError(plan.Next(absl::Seconds(100))->message, absl::UnavailableError("gone"),
+               absl::Seconds(100));
+  absl::Duration now = absl::Seconds(105);
+  const auto question = plan.Next(now);
+  PushReply reply;
+  reply.add_outcomes()->set_verdict(ACCEPTED);
+  reply.add_outcomes()->set_verdict(PENDING);
+  plan.OnReply(question->message, reply, now);
+  plan.OnError(plan.Next(now)->message, absl::NotFoundError("what memory?"), now);
+  const auto as_bytes = plan.Next(now);
+  REQUIRE(as_bytes.has_value());
+  // Before it is answered another ps takes over.
+  plan.Repeat();
+  plan.OnError(as_bytes->message, absl::UnavailableError("gone"), now);
+  std::vector<size_t> accepted;
+  for (int calls = 0; calls < 5 && !plan.Result().has_value(); ++calls) {
+    now += absl::Seconds(5);
+    const auto outgoing = plan.Next(now);
+    if (!outgoing.has_value()) continue;
+    reply.clear_outcomes();
+    for (const PushPlan::Piece& piece : outgoing->pieces) {
+      reply.add_outcomes()->set_verdict(outgoing->ask ? PENDING : ACCEPTED);
+      if (!outgoing->ask) accepted.push_back(piece.variable);
+    }
+    plan.OnReply(outgoing->message, reply, now);
+  }
+  CHECK(accepted == std::vector<size_t>{0, 1});
+  REQUIRE(plan.Result().has_value());
+  CHECK((*plan.Result())->accepted == 2);
 }
 
 }  // namespace

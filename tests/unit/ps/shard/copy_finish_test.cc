@@ -1,5 +1,6 @@
 // A copy hears of the end of the job before its primary does.
 #include <catch2/catch.hpp>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
