@@ -1,4 +1,4 @@
-// Reads the status of any process, for tools. Blocks.
+// Reads the status of any process once, for tools. Blocks. Again and again: StatusReader.
 #pragma once
 
 #include <string>

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "common/client/status_client.h"
 
 namespace lockstep::deploy {
 namespace {
@@ -13,11 +12,14 @@ constexpr absl::Duration kTimeout = absl::Seconds(1);
 
 }  // namespace
 
-StatusPoller::StatusPoller(std::vector<std::string> chiefs,
+StatusPoller::StatusPoller(const std::vector<std::string>& chiefs,
                            std::shared_ptr<const rpc::Credentials> credentials)
-    : chiefs_(std::move(chiefs)),
-      credentials_(std::move(credentials)),
-      thread_([this] { Poll(); }) {}
+    : credentials_(std::move(credentials)) {
+  for (const std::string& chief : chiefs) {
+    chiefs_.push_back(std::make_unique<StatusReader>(chief, credentials_.get()));
+  }
+  thread_ = std::thread([this] { Poll(); });
+}
 
 StatusPoller::~StatusPoller() {
   {
@@ -45,8 +47,7 @@ void StatusPoller::Poll() {
 
 std::optional<ProcessStatus> StatusPoller::Ask() {
   for (size_t asked = 0; asked < chiefs_.size() && !IsStopping(); ++asked) {
-    absl::StatusOr<ProcessStatus> status =
-        FetchStatus(chiefs_[commander_], kTimeout, credentials_.get());
+    absl::StatusOr<ProcessStatus> status = chiefs_[commander_]->Read(kTimeout);
     if (status.ok() && status->has_job()) return *std::move(status);
     commander_ = (commander_ + 1) % chiefs_.size();
   }

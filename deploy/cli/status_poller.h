@@ -11,11 +11,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/monotonic_wait.h"
+#include "common/client/status_reader.h"
 #include "proto/status.pb.h"
-
-namespace lockstep::rpc {
-class Credentials;
-}
 
 namespace lockstep::deploy {
 
@@ -23,7 +20,7 @@ namespace lockstep::deploy {
 class StatusPoller {
  public:
   // `chiefs`: their addresses; one of them commands. `credentials` may be null.
-  StatusPoller(std::vector<std::string> chiefs,
+  StatusPoller(const std::vector<std::string>& chiefs,
                std::shared_ptr<const rpc::Credentials> credentials);
   // Waits for a question that is under way, at most a second.
   ~StatusPoller();
@@ -37,9 +34,10 @@ class StatusPoller {
   std::optional<ProcessStatus> Ask();
   bool IsStopping() const;
 
-  const std::vector<std::string> chiefs_;
-  size_t commander_ = 0;  // of the thread
   const std::shared_ptr<const rpc::Credentials> credentials_;
+  // Of the thread: one for each chief, and which commanded last.
+  std::vector<std::unique_ptr<StatusReader>> chiefs_;
+  size_t commander_ = 0;
   mutable absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   MonotonicCondVar stopped_;

@@ -12,11 +12,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/client/status_reader.h"
 #include "tests/chaos/chaos_network.h"
 #include "tests/chaos/chaos_options.h"
 #include "tests/chaos/chaos_task.h"
 #include "tests/chaos/fault.h"
-#include "tests/chaos/status_reader.h"
 #include "tests/chaos/step_watch.h"
 #include "tests/chaos/task_id.h"
 #include "tests/integration/cluster.h"

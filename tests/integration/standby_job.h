@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "tests/chaos/status_reader.h"
+#include "common/client/status_reader.h"
 #include "tests/integration/cluster.h"
 
 namespace lockstep::test {

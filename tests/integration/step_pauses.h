@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "tests/chaos/status_reader.h"
+#include "common/client/status_reader.h"
 #include "tests/chaos/step_watch.h"
 #include "tests/support/process.h"
 

@@ -1,4 +1,4 @@
-#include "tests/chaos/status_reader.h"
+#include "common/client/status_reader.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -14,7 +14,7 @@
 #include "common/rpc/server.h"
 #include "common/status/status_service.h"
 
-namespace lockstep::test {
+namespace lockstep {
 namespace {
 
 constexpr absl::Duration kWhole = absl::Seconds(10);
@@ -93,4 +93,4 @@ TEST_CASE("a process that does not answer is asked over the same connection") {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep

@@ -9,7 +9,7 @@
 #include "common/rpc/credentials.h"
 #include "proto/status.pb.h"
 
-namespace lockstep::test {
+namespace lockstep {
 
 // From one thread.
 class StatusReader {
@@ -30,4 +30,4 @@ class StatusReader {
   std::unique_ptr<Connection> connection_;  // null: none yet, or the last one has failed
 };
 
-}  // namespace lockstep::test
+}  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "tests/chaos/status_reader.h"
+#include "common/client/status_reader.h"
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
@@ -8,7 +8,7 @@
 #include "common/rpc/grpc_status.h"
 #include "proto/status.grpc.pb.h"
 
-namespace lockstep::test {
+namespace lockstep {
 
 struct StatusReader::Connection {
   std::unique_ptr<StatusService::Stub> stub;
@@ -35,4 +35,4 @@ absl::StatusOr<ProcessStatus> StatusReader::Read(absl::Duration timeout) {
   return rpc::FromGrpc(result);
 }
 
-}  // namespace lockstep::test
+}  // namespace lockstep
