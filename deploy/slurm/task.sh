@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# task.sh JOB [FLAGS OF THE CHIEF]: one task of lockstep.sbatch, a ps, a worker or the chief. Starts it
+# again when that may help (docs/operations.md, "Exit codes"), unless Slurm ends the job.
+set -uo pipefail
+
+readonly MAX_FAILURES=5 WITHIN=60  # starts in so many seconds, as `lockstep up` has them
+
+roles=(ps worker chief)
+role=${roles[SLURM_LOCALID]} index=$SLURM_NODEID
+certificate=$role-$index.pem flags=()
+case $role in
+  ps) read -ra flags <<<"${LOCKSTEP_PS_FLAGS:-}" ;;
+  worker) read -ra flags <<<"${LOCKSTEP_WORKER_FLAGS:-}" ;;
+  chief) certificate=chief.pem flags=(--job="$1" --resume "${@:2}") ;;
+esac
+
+# Slurm signals every process of the job, this one and the task.
+is_ending=''
+trap 'is_ending=1' TERM
+
+# Ends this task for good. srun kills all others after the first one that fails (--kill-on-bad-exit).
+give_up() {
+  # Ps and workers end before the chief has saved.
+  [ -z "$is_ending" ] || [ "$role" = chief ] || exit 0
+  # The first one is the reason: the file is not overwritten.
+  [ -n "$is_ending" ] || [ "$1" = 0 ] || (set -C && echo "$1" >"$LOCKSTEP_RUN/exit_code") 2>/dev/null
+  exit "$1"
+}
+
+failures=0
+while true; do
+  started=$SECONDS
+  "$LOCKSTEP_BIN/$role/$role" --cluster="$LOCKSTEP_RUN/cluster.json" --task_index="$index" \
+    --tls_ca="$LOCKSTEP_RUN/tls/ca.pem" --tls_cert="$LOCKSTEP_RUN/tls/$certificate" "${flags[@]}" &
+  task=$!
+  # A signal ends the wait, not yet the task.
+  while kill -0 "$task" 2>/dev/null; do wait "$task"; done
+  wait "$task"  # the shell still knows the code of a task that was waited for
+  code=$?
+  ((SECONDS - started < WITHIN)) || failures=0
+  failures=$((failures + 1))
+  ((code >= 128 && code != 130 && failures <= MAX_FAILURES)) || give_up "$code"
+  sleep 1
+  [ -z "$is_ending" ] || give_up "$code"
+done
