@@ -7,12 +7,13 @@ readonly MAX_FAILURES=5 WITHIN=60  # starts in so many seconds, as `lockstep up`
 
 roles=(ps worker chief)
 role=${roles[SLURM_LOCALID]} index=$SLURM_NODEID
-certificate=$role-$index.pem flags=()
+task=$role-$index flags=()
 case $role in
   ps) read -ra flags <<<"${LOCKSTEP_PS_FLAGS:-}" ;;
   worker) read -ra flags <<<"${LOCKSTEP_WORKER_FLAGS:-}" ;;
-  chief) certificate=chief.pem flags=(--job="$1" --resume "${@:2}") ;;
+  chief) task=chief flags=(--job="$1" --resume "${@:2}") ;;
 esac
+exec >>"$LOCKSTEP_RUN/logs/$task.log" 2>&1
 
 # Slurm signals every process of the job, this one and the task.
 is_ending=''
@@ -23,7 +24,7 @@ give_up() {
   # Ps and workers end before the chief has saved.
   [ -z "$is_ending" ] || [ "$role" = chief ] || exit 0
   # The first one is the reason: the file is not overwritten.
-  [ -n "$is_ending" ] || [ "$1" = 0 ] || (set -C && echo "$1" >"$LOCKSTEP_RUN/exit_code") 2>/dev/null
+  [ -n "$is_ending" ] || [ "$1" = 0 ] || (set -C && echo "$1 $task" >"$LOCKSTEP_RUN/exit_code") 2>/dev/null
   exit "$1"
 }
 
@@ -31,15 +32,15 @@ failures=0
 while true; do
   started=$SECONDS
   "$LOCKSTEP_BIN/$role/$role" --cluster="$LOCKSTEP_RUN/cluster.json" --task_index="$index" \
-    --tls_ca="$LOCKSTEP_RUN/tls/ca.pem" --tls_cert="$LOCKSTEP_RUN/tls/$certificate" "${flags[@]}" &
-  task=$!
+    --tls_ca="$LOCKSTEP_RUN/tls/ca.pem" --tls_cert="$LOCKSTEP_RUN/tls/$task.pem" "${flags[@]}" &
+  pid=$!
   # A signal ends the wait, not yet the task.
-  while kill -0 "$task" 2>/dev/null; do wait "$task"; done
-  wait "$task"  # the shell still knows the code of a task that was waited for
+  while kill -0 "$pid" 2>/dev/null; do wait "$pid"; done
+  wait "$pid"  # the shell still knows the code of a task that was waited for
   code=$?
   ((SECONDS - started < WITHIN)) || failures=0
   failures=$((failures + 1))
   ((code >= 128 && code != 130 && failures <= MAX_FAILURES)) || give_up "$code"
-  sleep 1
+  [ -n "$is_ending" ] || sleep 1  # the task may have had the signal first
   [ -z "$is_ending" ] || give_up "$code"
 done
