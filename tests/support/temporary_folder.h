@@ -21,6 +21,11 @@ class TemporaryFolder {
   explicit TemporaryFolder(InMemory) {
     if (!Make("/dev/shm") && !Make("/tmp")) std::abort();
   }
+  // With a path of some 20 characters: that of a Unix socket has at most 107.
+  enum ShortPath { kShortPath };
+  explicit TemporaryFolder(ShortPath) {
+    if (!Make("/tmp")) std::abort();
+  }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   ~TemporaryFolder() {
@@ -52,7 +57,8 @@ class TemporaryFolder {
 
  private:
   bool Make(const std::string& base) {
-    path_ = base + "/lockstep-XXXXXX";
+    path_ = base;
+    path_ += "/lockstep-XXXXXX";
     return ::mkdtemp(path_.data()) != nullptr;
   }
 
