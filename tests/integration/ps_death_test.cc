@@ -111,6 +111,7 @@ TEST_CASE(
 
 TEST_CASE("a ps that is told to stop costs what one that is killed does") {
   Cluster cluster(2, 2);
+  cluster.SlowDown(absl::Milliseconds(15));  // it serves for a second more
   StartAndSave(cluster, {});
   int64_t step = 0;
   for (const int index : {1, 0}) {

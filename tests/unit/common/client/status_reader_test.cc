@@ -47,6 +47,7 @@ TEST_CASE("a process that is started again at its address is read without a back
   StatusReader reader(address);
   for (int i = 0; i < 2; ++i) {
     const auto status = reader.Read(kWhole);
+    INFO(status.status().ToString());
     REQUIRE(status.ok());
     CHECK(status->global_step() == 1);
   }
