@@ -60,7 +60,7 @@ constexpr char kUsage[] =
 // Replies on their way get this long when the process ends.
 constexpr absl::Duration kGrace = absl::Milliseconds(500);
 // For replies, and for what the disk still does.
-constexpr absl::Duration kMostToEnd = absl::Seconds(5);
+constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
 // The chief tells all shards at the same time that the job is over.
 constexpr absl::Duration kFinishPatience = absl::Seconds(1);
 constexpr uint32_t kMaxPort = 65535;
@@ -121,10 +121,10 @@ absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, CopyHost*
 
 // Serves on after a signal until the chief has said that the job is over, or there is nothing that
 // it may still save.
-void ServeChief(const OrphanWatch& orphan, const std::atomic<bool>& is_over) {
+void ServeChief(OrphanWatch* orphan, const std::atomic<bool>& is_over) {
   const Clock* const clock = Clock::Real();
-  const absl::Duration told = clock->Monotonic();
-  while (!is_over && orphan.MayBeSaved(told, clock->Monotonic())) absl::SleepFor(kPollAtEnd);
+  orphan->Signalled(clock->Monotonic());
+  while (!is_over && orphan->MayBeSaved(clock->Monotonic())) absl::SleepFor(kPollAtEnd);
 }
 
 absl::Status Run(const DaemonContext& daemon) {
@@ -210,9 +210,9 @@ absl::Status Run(const DaemonContext& daemon) {
   if (!end.ok()) return end;
   const ExitCode code = stop->Wait();
   LogEnd(code, reason);
-  if (!is_over) ServeChief(orphan, is_over);
+  if (!is_over) ServeChief(&orphan, is_over);
   if (is_over) copy->AwaitFinish(kFinishPatience);
-  stop->EndWithin(kMostToEnd);
+  stop->EndWithin(kShutdownTimeout);
   (*server)->TellStandbys();
   (*server)->Shutdown(kGrace);
   copy->Shutdown(kGrace);

@@ -6,10 +6,10 @@
 namespace lockstep::ps {
 namespace {
 
-// For a signal that reaches the chief later, and for its calls before those that save.
-constexpr absl::Duration kForChief = absl::Seconds(1);
-// As long as a chief saves (--drain).
-constexpr absl::Duration kForSave = absl::Seconds(20);
+// For a signal that reaches the chief later, and for its calls before a save.
+constexpr absl::Duration kChiefGrace = absl::Seconds(1);
+// The default of the chief's --drain.
+constexpr absl::Duration kSaveTimeout = absl::Seconds(20);
 
 }  // namespace
 
@@ -29,6 +29,7 @@ void OrphanWatch::EndWork(absl::Duration now) {
   Called(now);
   absl::MutexLock lock(&mutex_);
   --works_;
+  if (works_ == 0 && signalled_.has_value() && !idle_.has_value()) idle_ = now;
 }
 
 bool OrphanWatch::IsOrphan(absl::Duration now) const {
@@ -42,9 +43,16 @@ absl::Status OrphanWatch::Ended() const {
       " (--orphan_timeout). Remedy: start the cluster again, the chief with --resume"));
 }
 
-bool OrphanWatch::MayBeSaved(absl::Duration told, absl::Duration now) const {
+void OrphanWatch::Signalled(absl::Duration now) {
   absl::MutexLock lock(&mutex_);
-  return was_called_ && now - told < (works_ > 0 ? kForSave : kForChief);
+  signalled_ = now;
+  if (works_ == 0) idle_ = now;
+}
+
+bool OrphanWatch::MayBeSaved(absl::Duration now) const {
+  absl::MutexLock lock(&mutex_);
+  if (!was_called_ || now - *signalled_ >= kSaveTimeout) return false;
+  return works_ > 0 || now - *idle_ < kChiefGrace;
 }
 
 }  // namespace lockstep::ps

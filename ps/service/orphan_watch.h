@@ -2,6 +2,8 @@
 // end. Pure: times are arguments, of one monotonic clock. Thread-safe.
 #pragma once
 
+#include <optional>
+
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
@@ -26,10 +28,12 @@ class OrphanWatch {
   // UNAVAILABLE for an orphan: what the process ends with.
   absl::Status Ended() const;
 
-  // Whether a ps that a signal has told to end, at `told`, still has to serve. Who ends a whole job
-  // signals all its processes at once (Slurm, `kubectl delete`, a host that is shut down), and its
-  // chief then saves what the ps hold.
-  bool MayBeSaved(absl::Duration told, absl::Duration now) const;
+  // The ps is signalled to end. Slurm, `kubectl delete` and a host that shuts down signal all
+  // processes of a job at once. The chief then saves the state of the ps, when a save that is under
+  // way has ended. Once.
+  void Signalled(absl::Duration now);
+  // Whether a ps that was signalled still has to serve.
+  bool MayBeSaved(absl::Duration now) const;
 
  private:
   const absl::Duration timeout_;
@@ -37,6 +41,9 @@ class OrphanWatch {
   bool was_called_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration last_call_ ABSL_GUARDED_BY(mutex_);
   int works_ ABSL_GUARDED_BY(mutex_) = 0;  // that have begun and not ended
+  std::optional<absl::Duration> signalled_ ABSL_GUARDED_BY(mutex_);
+  // When the work that had begun before the signal was over.
+  std::optional<absl::Duration> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::ps

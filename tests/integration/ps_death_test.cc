@@ -30,10 +30,11 @@ JobText Job() {
 }
 
 // Starts a job, and returns when it has a checkpoint.
-void StartAndSave(Cluster& cluster, const std::vector<std::string>& chief_flags) {
+void StartAndSave(Cluster& cluster, const std::vector<std::string>& chief_flags,
+                  absl::Duration step = kSlowStep) {
   const std::string checkpoints = cluster.folder().Path("checkpoints");
   std::filesystem::create_directory(checkpoints);  // to be watched
-  cluster.SlowDown(kSlowStep);
+  cluster.SlowDown(step);
   cluster.StartAll(Job(), chief_flags);
   REQUIRE(WaitForText(checkpoints + "/LATEST", "ckpt-", kWhole));
 }
@@ -111,8 +112,7 @@ TEST_CASE(
 
 TEST_CASE("a ps that is told to stop costs what one that is killed does") {
   Cluster cluster(2, 2);
-  cluster.SlowDown(absl::Milliseconds(15));  // it serves for a second more
-  StartAndSave(cluster, {});
+  StartAndSave(cluster, {}, kSlowStep * 4);  // it serves for a second more
   int64_t step = 0;
   for (const int index : {1, 0}) {
     REQUIRE(cluster.WaitForStep(step += 60, kWhole));

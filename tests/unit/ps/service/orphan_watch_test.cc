@@ -39,17 +39,34 @@ TEST_CASE("Without a limit a ps waits for its next chief for ever") {
 }
 
 TEST_CASE("A ps that is told to end serves a moment longer, and while it saves") {
-  OrphanWatch watch(absl::InfiniteDuration());
   const absl::Duration told = absl::Seconds(100);
-  CHECK_FALSE(watch.MayBeSaved(told, told));  // it has no chief
+  OrphanWatch without_chief(absl::InfiniteDuration());
+  without_chief.Signalled(told);
+  CHECK_FALSE(without_chief.MayBeSaved(told));
+  OrphanWatch watch(absl::InfiniteDuration());
   watch.Called(absl::Seconds(1));
-  CHECK(watch.MayBeSaved(told, told + absl::Seconds(0.9)));
-  CHECK_FALSE(watch.MayBeSaved(told, told + absl::Seconds(1)));
-  watch.BeginWork(told + absl::Seconds(0.5));
-  CHECK(watch.MayBeSaved(told, told + absl::Seconds(19)));
-  CHECK_FALSE(watch.MayBeSaved(told, told + absl::Seconds(20)));
+  watch.Signalled(told);
+  CHECK(watch.MayBeSaved(told + absl::Milliseconds(900)));
+  CHECK_FALSE(watch.MayBeSaved(told + absl::Seconds(1)));
+  watch.BeginWork(told + absl::Milliseconds(500));
+  CHECK(watch.MayBeSaved(told + absl::Seconds(19)));
+  CHECK_FALSE(watch.MayBeSaved(told + absl::Seconds(20)));
+  // A chief that goes on may save again and again.
   watch.EndWork(told + absl::Seconds(5));
-  CHECK_FALSE(watch.MayBeSaved(told, told + absl::Seconds(5)));
+  CHECK_FALSE(watch.MayBeSaved(told + absl::Seconds(5)));
+}
+
+TEST_CASE("A chief that is told to end in a save makes its last one after that") {
+  const absl::Duration told = absl::Seconds(100);
+  OrphanWatch watch(absl::InfiniteDuration());
+  watch.BeginWork(absl::Seconds(99));
+  watch.Signalled(told);
+  watch.EndWork(told + absl::Seconds(5));
+  CHECK(watch.MayBeSaved(told + absl::Milliseconds(5900)));
+  watch.BeginWork(told + absl::Milliseconds(5900));
+  CHECK(watch.MayBeSaved(told + absl::Seconds(10)));
+  watch.EndWork(told + absl::Seconds(10));
+  CHECK_FALSE(watch.MayBeSaved(told + absl::Seconds(10)));
 }
 
 }  // namespace
