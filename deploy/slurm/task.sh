@@ -3,7 +3,7 @@
 # again when that may help (docs/operations.md, "Exit codes"), unless Slurm ends the job.
 set -uo pipefail
 
-readonly MAX_FAILURES=5 WITHIN=60  # starts in so many seconds, as `lockstep up` has them
+readonly MAX_FAILURES=5 WITHIN=60  # in so many seconds, as `lockstep up` has them
 
 roles=(ps worker chief)
 role=${roles[SLURM_LOCALID]} index=$SLURM_NODEID
@@ -25,22 +25,25 @@ give_up() {
   [ -z "$is_ending" ] || [ "$role" = chief ] || exit 0
   # The first one is the reason: the file is not overwritten.
   [ -n "$is_ending" ] || [ "$1" = 0 ] || (set -C && echo "$1 $task" >"$LOCKSTEP_RUN/exit_code") 2>/dev/null
+  # A task that is started again now would wait for a chief.
+  [ "$role$1" != chief0 ] || : >"$LOCKSTEP_RUN/done"
   exit "$1"
 }
 
-failures=0
+ends=()  # when the task has ended, in the last minute
 while true; do
-  started=$SECONDS
   "$LOCKSTEP_BIN/$role/$role" --cluster="$LOCKSTEP_RUN/cluster.json" --task_index="$index" \
     --tls_ca="$LOCKSTEP_RUN/tls/ca.pem" --tls_cert="$LOCKSTEP_RUN/tls/$task.pem" "${flags[@]}" &
   pid=$!
+  [ -z "$is_ending" ] || kill -TERM "$pid"  # the signal came before the task
   # A signal ends the wait, not yet the task.
   while kill -0 "$pid" 2>/dev/null; do wait "$pid"; done
   wait "$pid"  # the shell still knows the code of a task that was waited for
   code=$?
-  ((SECONDS - started < WITHIN)) || failures=0
-  failures=$((failures + 1))
-  ((code >= 128 && code != 130 && failures <= MAX_FAILURES)) || give_up "$code"
+  [ ! -e "$LOCKSTEP_RUN/done" ] || exit 0
+  ends+=("$SECONDS")
+  while ((SECONDS - ends[0] >= WITHIN)); do ends=("${ends[@]:1}"); done
+  ((code >= 128 && code != 130 && ${#ends[@]} <= MAX_FAILURES)) || give_up "$code"
   [ -n "$is_ending" ] || sleep 1  # the task may have had the signal first
   [ -z "$is_ending" ] || give_up "$code"
 done

@@ -57,9 +57,9 @@ ReturnToService=2
 MpiDefault=none
 MailProg=/bin/true
 SchedulerParameters=sched_min_interval=100000,batch_sched_delay=0
-SlurmdTimeout=3
+SlurmdTimeout=5
 MessageTimeout=2
-TCPTimeout=1
+TCPTimeout=2
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 )";
 

@@ -1,5 +1,5 @@
-// A job on two nodes of a Slurm, submitted with the script that users have. What does not come in
-// time fails the test case, with all logs.
+// A job on two nodes of a Slurm, submitted with the users' script. A timeout fails the test case
+// and prints all logs.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 namespace lockstep::test {
 namespace {
 
-const JobText kJob = {.max_steps = 300, .checkpoint = "folder: 'checkpoints'"};
+const JobText kJob = {.max_steps = 600, .checkpoint = "folder: 'checkpoints'"};
 
 double SecondsSince(absl::Time time) { return absl::ToDoubleSeconds(absl::Now() - time); }
 
@@ -71,7 +71,7 @@ TEST_CASE("a job of Slurm survives the loss of a worker, a requeue and the loss 
   calm.StartAll(kJob);
   Finish(calm);
   INFO(job.Logs());
-  CHECK(TensorsOf(calm.folder().Path("checkpoints/ckpt-300")) == TensorsOf(job.Checkpoint(300)));
+  CHECK(TensorsOf(calm.folder().Path("checkpoints/ckpt-600")) == TensorsOf(job.Checkpoint(600)));
 }
 
 }  // namespace
