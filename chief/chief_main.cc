@@ -68,8 +68,9 @@ constexpr double kShortestLease = 2;
 // A day: processes tell it each other in milliseconds, in 32 bits.
 constexpr double kLongestLease = 86400;
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(500);
-// Once the job is over: for the summary, and for what the disk still does.
-constexpr absl::Duration kMostToEnd = absl::Seconds(4);
+// Of a job that has failed or is left: for what the disk still does. One that is done is waited
+// for: its summary is wanted.
+constexpr absl::Duration kShutdownTimeout = absl::Seconds(4);
 
 absl::Status StopReason(ExitCode code) {
   return WithExitCode(
@@ -190,7 +191,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
     jobs->Tick();
   });
   notice->Stop(ExitCodeFor(outcome));
-  notice->EndWithin(kMostToEnd);
+  if (!outcome.ok()) notice->EndWithin(kShutdownTimeout);
   signals.join();
   notice->OnHangup(nullptr);
   contacts.reset();

@@ -57,7 +57,7 @@ struct StepFiles {
 };
 
 // For the others' next step, and the goodbye: a worker ends within 5 seconds.
-constexpr absl::Duration kMostToEnd = absl::Milliseconds(4500);
+constexpr absl::Duration kShutdownTimeout = absl::Milliseconds(4500);
 constexpr char kUsage[] =
     "worker --cluster=FILE --task_index=N\n"
     "\n"
@@ -240,7 +240,7 @@ absl::Status RunWorker(const DaemonContext& daemon) {
   });
   const ExitCode code = daemon.stop->Wait();
   stop.Notify();
-  daemon.stop->EndWithin(kMostToEnd);
+  daemon.stop->EndWithin(kShutdownTimeout);
   work.join();
   return StoppedWith(code);
 }

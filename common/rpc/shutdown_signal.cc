@@ -7,11 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/standard_streams.h"
 #include "common/log/log.h"
 
 namespace lockstep {
 namespace {
+
+constexpr absl::Duration kLogGrace = absl::Milliseconds(100);
 
 sigset_t WatchedSignals() {
   sigset_t signals;
@@ -100,8 +103,12 @@ ExitCode ShutdownSignal::Wait() const {
 void ShutdownSignal::EndWithin(absl::Duration limit) {
   deadline_ = std::thread([this, limit] {
     if (has_ended_.WaitFor(limit)) return;
-    log::Warning(absl::StrCat("still busy ", absl::FormatDuration(limit),
-                              " after it was to end: a disk or a device does not answer"));
+    // The log may be on the disk that does not answer.
+    std::thread([limit] {
+      log::Warning(absl::StrCat("still busy ", absl::FormatDuration(limit),
+                                " after it was to end: a disk or a device does not answer"));
+    }).detach();
+    absl::SleepFor(kLogGrace);
     _exit(static_cast<int>(Wait()));
   });
 }
