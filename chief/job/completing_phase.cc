@@ -1,5 +1,6 @@
 #include "chief/job/completing_phase.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +13,7 @@
 
 namespace lockstep::chief {
 CompletingPhase::CompletingPhase(JobState* job)
-    : job_(job), stall_reminder_(kStallReminder, job->now()) {}
+    : job_(job), stall_reminder_(kStallReminder, job->now()), watched_since_(job->now()) {}
 
 void CompletingPhase::OnEvent(JobEvent event) {
   if (event == JobEvent::kMembersConfirmed) return;
@@ -36,11 +37,16 @@ void CompletingPhase::WatchQuorum() {
 }
 
 void CompletingPhase::WatchShards() {
-  if (stopped_ || job_->milestones->is_saving()) return;
+  if (stopped_) return;
+  if (job_->milestones->is_saving()) {
+    watched_since_ = job_->now();
+    return;
+  }
   for (size_t shard = 0; shard < job_->inputs.shards.size(); ++shard) {
     const ViewKeeper::Problem& problem = job_->views->problem(shard);
     absl::Status lost =
-        CheckPatience(problem.status, job_->now() - problem.since, job_->inputs.options.patience);
+        CheckPatience(problem.status, job_->now() - std::max(problem.since, watched_since_),
+                      job_->inputs.options.patience);
     if (!lost.ok()) return job_->control->End({.outcome = std::move(lost)});
   }
 }

@@ -27,6 +27,7 @@ class CompletingPhase final : public Phase {
 
   JobState* const job_;
   Reminder stall_reminder_;
+  absl::Duration watched_since_;  // after the last save
   bool stopped_ = false;
 };
 
