@@ -145,7 +145,7 @@ void FolderClaim::InheritLock(FolderClaim* before) {
   lock_ = std::move(lock);
 }
 
-void FolderClaim::GiveUpLock() {
+void FolderClaim::ReleaseLock() {
   absl::MutexLock guard(&mutex_);
   lock_.reset();
 }

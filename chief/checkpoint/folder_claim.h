@@ -20,7 +20,7 @@
 
 namespace lockstep::chief {
 
-// Thread-safe. Every call but `origin`, IsOwed, InheritLock and GiveUpLock waits for the disk.
+// Thread-safe. Every call but `origin`, IsOwed, InheritLock and ReleaseLock waits for the disk.
 class FolderClaim {
  public:
   explicit FolderClaim(std::string root) : root_(std::move(root)) {}
@@ -47,8 +47,8 @@ class FolderClaim {
   CheckpointOrigin origin() const { return wanted().origin; }
   // The next job of this process has its lock from now on.
   void InheritLock(FolderClaim* before);
-  // This one does not come to command: who does may lock the folder.
-  void GiveUpLock();
+  // Releases the lock of a chief that never commanded, so that another chief can lock the folder.
+  void ReleaseLock();
 
  private:
   // FAILED_PRECONDITION: another process has it and this one needs it. UNAVAILABLE: it cannot be

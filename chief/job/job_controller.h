@@ -39,7 +39,7 @@ class JobController final : private PhaseControl {
   // it, for status and summary, its lock on the checkpoint folder and its lease at the step shard.
   void Inherit(JobController* before);
   // It has ended before it commanded: another chief may lock the checkpoint folder.
-  void GiveUpFolder() { state_.claim->GiveUpLock(); }
+  void ReleaseFolder() { state_.claim->ReleaseLock(); }
   void Start();
   // About ten times a second.
   void Tick();

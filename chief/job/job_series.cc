@@ -74,7 +74,7 @@ void JobSeries::OnEnd(absl::Status outcome) {
       standby_ != nullptr && absl::IsAborted(outcome) && !job()->has_commanded();
   if (was_slower && !is_stopped_) {
     job()->worker_calls()->Close(standby_->Refusal());
-    job()->GiveUpFolder();
+    job()->ReleaseFolder();
     return standby_->WaitAgain();
   }
   if (!is_stopped_ && job()->plans_afresh()) {

@@ -7,7 +7,7 @@
 
 namespace lockstep::chief {
 
-// What remains where a shard is lost for good.
+// The remedy when a shard is lost for good.
 inline constexpr char kStartAgain[] = "start the cluster again, the chief with --resume";
 
 // `problem` has kept the chief from a shard for `time`; OK: nothing has. UNAVAILABLE, for the end

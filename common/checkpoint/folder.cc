@@ -61,7 +61,7 @@ absl::StatusOr<std::string> ShardFileName(const std::string& folder, uint32_t sh
 // back, `step_back` says so.
 absl::Status CheckLatest(const std::string& root, const Manifest& next, std::string* step_back) {
   const absl::StatusOr<std::string> latest = ReadFile(JoinPath(root, kLatestFile), kLongestLatest);
-  // One that is too long names nothing. What cannot be read may name a later checkpoint.
+  // A file that is too long names no checkpoint. An unreadable file may name a later one.
   const bool names_nothing =
       absl::IsNotFound(latest.status()) || absl::IsInvalidArgument(latest.status());
   if (names_nothing) return absl::OkStatus();

@@ -29,8 +29,8 @@ absl::StatusOr<ProcessStatus> StatusReader::Read(absl::Duration timeout) {
   ProcessStatus status;
   const grpc::Status result = connection_->stub->GetStatus(&context, GetStatusRequest(), &status);
   if (result.ok()) return status;
-  // Where the process does not answer, gRPC keeps the socket of a connection that is let go: one
-  // for each call.
+  // gRPC leaks the socket of a channel that is destroyed during its handshake. The channel is kept
+  // after DEADLINE_EXCEEDED, so that each call does not leak one.
   if (!absl::IsDeadlineExceeded(rpc::FromGrpc(result))) connection_.reset();
   return rpc::FromGrpc(result);
 }

@@ -12,7 +12,7 @@ CopyHost::CopyHost(ShardOptions shard, PsServerOptions serving, uint32_t num_ps,
     : shard_options_(std::move(shard)), serving_(std::move(serving)), num_ps_(num_ps), port_(port) {
   shard_options_.make_value_memory = [this](uint64_t bytes) { return memory_.MakeValues(bytes); };
   serving_.memory = &memory_;
-  // The chief asks again. Who waits for a name meanwhile is a thread that serves the other shard.
+  // The chief asks again. Waiting for the name would block a thread that serves the other shard.
   serving_.name_patience = absl::ZeroDuration();
   serving_.identity.task_index = (serving_.identity.task_index + num_ps_ - 1) % num_ps_;
   shard_options_.other_place = absl::StrCat("ps ", serving_.identity.task_index);

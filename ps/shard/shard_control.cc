@@ -255,7 +255,7 @@ void Shard::Depose(uint64_t number) {
 EpochGate::Pass Shard::DropVariables(const absl::Status& why, DeferredCallbacks* deferred) {
   EpochGate::Pass pass = gate_.Enter();
   if (!pass) return pass;
-  // What their target reports from now on is late.
+  // Later reports of this target are ignored.
   ++copy_number_;
   FailWaiting(why, deferred);
   pass.state()->mu.AssertHeld();

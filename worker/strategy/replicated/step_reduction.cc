@@ -25,7 +25,7 @@ absl::Status LacksSum(GlobalStep step) {
       ExitCode::kPeersLost);
 }
 
-// Whoever is told of a group must not be the last to have its reducer, and destroy it.
+// A copy without the reducer: the receiver must not destroy the reducer as its last owner.
 ReducerOfGroup WithoutReducer(ReducerOfGroup group) {
   group.reducer = nullptr;
   return group;
