@@ -8,7 +8,7 @@
 #include "chief/job/log_lines.h"
 #include "chief/job/milestone_runner.h"
 #include "chief/job/status_reporter.h"
-#include "chief/sync/unreachable.h"
+#include "chief/sync/shard_problem.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
@@ -43,9 +43,9 @@ void CompletingPhase::WatchShards() {
     return;
   }
   for (size_t shard = 0; shard < job_->inputs.shards.size(); ++shard) {
-    const ViewKeeper::Problem& problem = job_->views->problem(shard);
+    const ShardProblem& problem = job_->views->problem(shard);
     absl::Status lost =
-        CheckPatience(problem.status, job_->now() - std::max(problem.since, watched_since_),
+        CheckPatience(problem, job_->now() - std::max(problem.since, watched_since_),
                       job_->inputs.options.patience);
     if (!lost.ok()) return job_->control->End({.outcome = std::move(lost)});
   }
@@ -66,9 +66,7 @@ void CompletingPhase::Describe(JobFacts* facts) const {
   facts->is_saving = job_->milestones->is_saving();
   facts->evaluation = job_->milestones->running();
   for (size_t shard = 0; shard < facts->shards.size(); ++shard) {
-    const ViewKeeper::Problem& problem = job_->views->problem(shard);
-    facts->shards[shard].problem = problem.status;
-    facts->shards[shard].problem_since = problem.since;
+    facts->shards[shard].problem = job_->views->problem(shard);
   }
 }
 

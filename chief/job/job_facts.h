@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "chief/leases/evaluation.h"
 #include "chief/membership/quorum.h"
+#include "chief/sync/shard_problem.h"
 #include "common/base/ids.h"
 #include "proto/chief.pb.h"
 #include "proto/ps.pb.h"
@@ -27,10 +28,9 @@ enum class JobStage {
 
 struct ShardFacts {
   bool has_variables = false;
-  int64_t bytes = 0;             // of its variables
-  GlobalStep closed_steps;       // 0 before training
-  absl::Status problem;          // why it cannot be reached; OK when it can
-  absl::Duration problem_since;  // in training
+  int64_t bytes = 0;        // of its variables
+  GlobalStep closed_steps;  // 0 before training
+  ShardProblem problem;     // without `since` before training
   // Of a job whose shards have copies. `without_copy`: for how long.
   ShardPlace place;
   absl::Duration without_copy;

@@ -240,7 +240,7 @@ void StartingPhase::Describe(JobFacts* facts) const {
   facts->needed_workers = NeededWorkers();
   for (size_t shard = 0; shard < facts->shards.size(); ++shard) {
     ShardFacts& told = facts->shards[shard];
-    told.problem = initializer_.Problem(shard);
+    told.problem.status = initializer_.Problem(shard);
     told.has_variables = !initialized.bytes.empty();
     if (told.has_variables) told.bytes = initialized.bytes[shard];
   }

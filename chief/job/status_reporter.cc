@@ -17,8 +17,8 @@ std::string DescribeUnreachable(const JobFacts& facts) {
   std::vector<std::string> parts;
   for (const ShardFacts& shard : facts.shards) {
     if (shard.problem.ok()) continue;
-    parts.push_back(absl::StrCat(shard.problem.message(), ", for ",
-                                 DurationText(facts.now - shard.problem_since)));
+    parts.push_back(absl::StrCat(shard.problem.status.message(), ", for ",
+                                 DurationText(facts.now - shard.problem.since)));
   }
   return absl::StrJoin(parts, "; ");
 }
@@ -219,7 +219,7 @@ void StatusReporter::FillShard(size_t shard, const ShardFacts& facts, ShardSumma
   summary->set_bytes(static_cast<uint64_t>(facts.bytes));
   summary->set_closed_steps(facts.closed_steps.value());
   summary->set_state(!facts.problem.ok() ? "unreachable" : facts.has_variables ? "ready" : "up");
-  summary->set_problem(std::string(facts.problem.message()));
+  summary->set_problem(std::string(facts.problem.status.message()));
   summary->set_serving_address(facts.place.address());
   summary->set_copy_address(facts.place.other_address());
   if (facts.has_variables) {

@@ -246,7 +246,6 @@ void TrainingPhase::Describe(JobFacts* facts) const {
     const StepProgress& progress = steps_.shards()[shard];
     facts->shards[shard].closed_steps = progress.step;
     facts->shards[shard].problem = progress.problem;
-    facts->shards[shard].problem_since = progress.problem_since;
   }
 }
 

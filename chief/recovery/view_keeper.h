@@ -13,6 +13,7 @@
 #include "chief/loop/executor.h"
 #include "chief/membership/membership.h"
 #include "chief/sync/retry.h"
+#include "chief/sync/shard_problem.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
 #include "common/client/ps_control.h"
@@ -44,12 +45,7 @@ class ViewKeeper {
   // Of the newest view that every shard has accepted.
   const std::vector<LiveMember>& confirmed() const { return confirmed_; }
   bool IsConfirmed(const LiveMember& member) const;
-  // Why the shard does not hear this chief, and since when; OK: it has answered.
-  struct Problem {
-    absl::Status status;
-    absl::Duration since;
-  };
-  const Problem& problem(size_t shard) const { return states_[shard].problem; }
+  const ShardProblem& problem(size_t shard) const { return states_[shard].problem; }
   // Every shard has accepted the newest replica views.
   bool HasConfirmedReplicas() const { return confirmed_replicas_ == newest_replicas_; }
   // As the step shard said when it accepted that view, or later: the first step that it has not
@@ -62,7 +58,7 @@ class ViewKeeper {
     uint64_t accepted = 0;  // number of the view
     Retry retry;
     absl::Duration sent;  // when it was last told
-    Problem problem;
+    ShardProblem problem;
   };
 
   struct Announced {

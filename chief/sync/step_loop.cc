@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/sync/steps.h"
-#include "chief/sync/unreachable.h"
 #include "common/base/check.h"
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
@@ -44,7 +43,7 @@ void StepLoop::Tick() {
   for (size_t shard = 0; shard < shards_.size() && !ended_; ++shard) {
     const StepProgress& progress = progress_[shard];
     const absl::Status lost =
-        CheckPatience(progress.problem, now - progress.problem_since, options_.patience);
+        CheckPatience(progress.problem, now - progress.problem.since, options_.patience);
     if (!lost.ok()) return End(lost);
     // A copy: sending may answer at once and change the grants.
     const std::vector<Grant> grants = grants_[shard];
@@ -144,7 +143,7 @@ void StepLoop::OnGrant(size_t shard, GlobalStep step, uint32_t issue,
     if (issue != grant->issue) return;  // a later call took its place
     // A grant is parked: its deadline says nothing about the shard.
     const bool deadline = absl::IsDeadlineExceeded(reply.status());
-    if (deadline) progress_[shard].problem = absl::OkStatus();
+    if (deadline) progress_[shard].problem = {};
     if (deadline || Survives(shard, reply.status())) {
       grant->retry.Failed(reply.status(), clock_->Monotonic());
       if (grant->retry.IsDue(clock_->Monotonic())) SendGrant(shard, step);
@@ -163,7 +162,7 @@ void StepLoop::OnGrant(size_t shard, GlobalStep step, uint32_t issue,
 
 void StepLoop::NoteProgress(size_t shard, GlobalStep step, const GrantReply& reply) {
   StepProgress& progress = progress_[shard];
-  progress.problem = absl::OkStatus();
+  progress.problem = {};
   if (options_.asynchronous) step = GlobalStep(reply.shard_step());
   progress.step = std::max(progress.step, step);
   progress.accepted = std::max<uint64_t>(progress.accepted, reply.accepted());
@@ -223,7 +222,7 @@ void StepLoop::AskWhetherBack(size_t shard) {
         if (ended_) return;
         if (reply.ok()) {
           views_[shard].Succeeded();
-          progress_[shard].problem = absl::OkStatus();
+          progress_[shard].problem = {};
         } else {
           views_[shard].Failed(reply.status(), clock_->Monotonic());
         }
@@ -254,7 +253,7 @@ void StepLoop::OnCommit(GlobalStep step, absl::StatusOr<CommitStepReply> reply) 
     return;
   }
   commit_.Succeeded();
-  progress_[kStepShard].problem = absl::OkStatus();
+  progress_[kStepShard].problem = {};
   Advance();
 }
 
@@ -275,9 +274,7 @@ void StepLoop::Advance() {
 
 bool StepLoop::Survives(size_t shard, const absl::Status& error) {
   if (IsTransient(error)) {
-    StepProgress& progress = progress_[shard];
-    if (progress.problem.ok()) progress.problem_since = clock_->Monotonic();
-    progress.problem = error;
+    progress_[shard].problem.Note(error, clock_->Monotonic());
     return true;
   }
   if (ExitCodeFor(error) == ExitCode::kPeersLost) {

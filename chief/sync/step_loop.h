@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "chief/loop/executor.h"
 #include "chief/sync/retry.h"
+#include "chief/sync/shard_problem.h"
 #include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
@@ -58,8 +59,7 @@ struct StepProgress {
   GlobalStep step;  // first one that is not known to be closed; asynchronous: its own version
   uint64_t accepted = 0;
   uint64_t stale = 0;
-  absl::Status problem;  // why it cannot be reached; OK when it can
-  absl::Duration problem_since;
+  ShardProblem problem;
 };
 
 class StepLoop {
