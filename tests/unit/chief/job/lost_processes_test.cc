@@ -226,23 +226,30 @@ TEST_CASE("a member that is lost leaves the view of every shard") {
   CHECK(f.ps.set_view.all().back().members(0).incarnation() == 20);
 }
 
+// From now on the ps answers nothing, and these calls say so, until the job ends: after a minute.
+// The status names it before that.
+template <typename Calls>
+void LosePs(JobFixture* f, Calls* calls) {
+  f->ps_answers = false;
+  for (int second = 0; second < 90 && !f->ended.has_value(); ++second) {
+    while (calls->size() > 0) {
+      calls->Answer(absl::UnavailableError("ps 0 (127.0.0.1:1) is not available: refused"));
+      f->Settle();
+    }
+    if (second == 15) {
+      CHECK(f->Status().waiting_for().find("ps 0 (127.0.0.1:1) is not available: refused, for ") !=
+            std::string::npos);
+      CHECK(f->Status().job().shards(0).state() == "unreachable");
+    }
+    f->Pass(absl::Seconds(1));
+    f->Beat(0, 10);
+  }
+}
+
 TEST_CASE("a ps that is lost is named, and ends the job after the patience") {
   JobFixture f(TwoWorkerPlan(4));
   f.Register(0, 10);
-  f.ps_answers = false;
-  for (int second = 0; second < 70 && !f.ended.has_value(); ++second) {
-    while (f.ps.grants.size() > 0) {
-      f.ps.grants.Answer(absl::UnavailableError("ps 0 (127.0.0.1:1) is not available: refused"));
-      f.Settle();
-    }
-    if (second == 15) {
-      CHECK(f.Status().waiting_for().find("ps 0 (127.0.0.1:1) is not available") !=
-            std::string::npos);
-      CHECK(f.Status().job().shards(0).state() == "unreachable");
-    }
-    f.Pass(absl::Seconds(1));
-    f.Beat(0, 10);
-  }
+  LosePs(&f, &f.ps.grants);
   REQUIRE(f.ended.has_value());
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
   CHECK(f.ps.finishes.all().size() == 1);
@@ -289,20 +296,7 @@ TEST_CASE("a ps that is lost before the last evaluation is made ends the job aft
   f.Register(0, 10);
   f.Beat(0, 10);
   f.Step();
-  f.ps_answers = false;
-  for (int second = 0; second < 90 && !f.ended.has_value(); ++second) {
-    while (f.ps.set_view.size() > 0) {
-      f.ps.set_view.Answer(absl::UnavailableError("ps 0 (127.0.0.1:1) is not available: refused"));
-      f.Settle();
-    }
-    if (second == 30) {
-      CHECK(f.Status().waiting_for().find("ps 0 (127.0.0.1:1) is not available: refused, for ") !=
-            std::string::npos);
-      CHECK(f.Status().job().shards(0).state() == "unreachable");
-    }
-    f.Pass(absl::Seconds(1));
-    f.Beat(0, 10);
-  }
+  LosePs(&f, &f.ps.set_view);
   REQUIRE(f.ended.has_value());
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
   CHECK(
