@@ -27,12 +27,13 @@ absl::StatusOr<ProcessStatus> StatusReader::Read(absl::Duration timeout) {
   if (credentials_ != nullptr) credentials_->AddTo(&context);
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   ProcessStatus status;
-  const grpc::Status result = connection_->stub->GetStatus(&context, GetStatusRequest(), &status);
+  absl::Status result =
+      rpc::FromGrpc(connection_->stub->GetStatus(&context, GetStatusRequest(), &status));
   if (result.ok()) return status;
   // gRPC leaks the socket of a channel that is destroyed during its handshake. The channel is kept
   // after DEADLINE_EXCEEDED, so that each call does not leak one.
-  if (!absl::IsDeadlineExceeded(rpc::FromGrpc(result))) connection_.reset();
-  return rpc::FromGrpc(result);
+  if (!absl::IsDeadlineExceeded(result)) connection_.reset();
+  return result;
 }
 
 }  // namespace lockstep
