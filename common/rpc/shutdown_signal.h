@@ -36,8 +36,8 @@ class ShutdownSignal {
   void OnHangup(std::function<void()> read_again);
   // Waits for it; what main should return.
   ExitCode Wait() const;
-  // The process has been asked to end, and has so long for it: then it is ended with that code,
-  // whatever it waits for. A disk or a device may not answer for ever. Once.
+  // The process has been asked to end. After `limit` it is ended with that code, whatever it waits
+  // for: a disk or a device may never answer. Call once.
   void EndWithin(absl::Duration limit);
 
  private:

@@ -20,8 +20,8 @@ namespace {
 // slices of few rows are nothing unusual.
 constexpr uint64_t kSmallGradient = uint64_t{64} << 20;
 
-// Bytes that one pull may name of what is copied: rows, averages and slots. No message is larger
-// (common/rpc/limits.h).
+// The most bytes of rows, averages and slots that one pull may name. They are copied, and no
+// message is larger (common/rpc/limits.h).
 constexpr uint64_t kMostCopiedBytes = uint64_t{16} << 20;
 
 // Of all variables of a shard: replies count them as int64.
@@ -109,7 +109,7 @@ absl::Status CheckPulledRows(const CatalogEntry& entry, const PullPiece& piece) 
   return absl::OkStatus();
 }
 
-// `count` rows or bytes of so many bytes each are taken of what one pull may have copied.
+// Subtracts `count` times `bytes` from `left`, which the pull may still name.
 absl::Status TakeRoom(const CatalogEntry& entry, uint64_t count, uint64_t bytes, uint64_t* left) {
   if (bytes > 0 && count > *left / bytes) {
     return absl::InvalidArgumentError(

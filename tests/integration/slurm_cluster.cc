@@ -33,8 +33,8 @@ std::string HostName() {
   return std::vector<std::string>(absl::StrSplit(name, '.')).front();
 }
 
-// As root, slurmd sets the groups of what it starts. A user namespace of an ordinary user, or of
-// Bazel's sandbox, denies that.
+// A slurmd that runs as root sets the groups of its jobs. The user namespace of an ordinary user
+// denies that, and so does the one of Bazel's sandbox.
 bool AreGroupsDenied() {
   std::ifstream file("/proc/self/setgroups");
   std::string word;

@@ -43,7 +43,7 @@ class MemberStateReader {
   void OnPiece(uint64_t read, absl::StatusOr<StatePiece> piece);
   // Takes the piece. OK with nothing left: the state is whole.
   absl::Status Take(const StatePiece& piece) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The read ends so, once no call to the members runs any more.
+  // Ends the read with `status` when all calls to the members have returned.
   void End(uint64_t read, absl::Status status);
   void TellEnd();
 

@@ -10,8 +10,8 @@
 
 namespace lockstep::ps::test {
 
-// The order of a message whose payload the shard may keep beyond it. `released` is called when
-// nobody has the payload any more.
+// The order of a message whose payload the shard may keep beyond it. `released` is called when the
+// last reference to the payload is gone.
 inline PushOrder Watched(Message message, std::function<void()> released) {
   const auto payload = lockstep::test::PayloadOf(message.payload(), 50'021);
   PushOrder order = message.order();
