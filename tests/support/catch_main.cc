@@ -29,11 +29,14 @@ int CountingListener::failed = 0;
 
 CATCH_REGISTER_LISTENER(CountingListener)
 
-// Keeps every n-th test case, as TEST_TOTAL_SHARDS and TEST_SHARD_INDEX ask.
-std::vector<std::string> NamesOfShard(int shard, int total) {
+// Of the test cases that the filters select, every n-th, as TEST_TOTAL_SHARDS and TEST_SHARD_INDEX
+// ask.
+std::vector<std::string> NamesOfShard(const Catch::ConfigData& filters, int shard, int total) {
+  const Catch::Config config(filters);
   std::vector<std::string> names;
   int index = 0;
-  for (const auto& test : Catch::getRegistryHub().getTestCaseRegistry().getAllTests()) {
+  for (const auto& test :
+       Catch::filterTests(Catch::getAllTestCasesSorted(config), config.testSpec(), config)) {
     if (index++ % total == shard) names.push_back(test.name);
   }
   return names;
@@ -60,11 +63,12 @@ int main(int argc, char** argv) {
     if (const char* status = std::getenv("TEST_SHARD_STATUS_FILE")) {
       if (FILE* file = std::fopen(status, "w")) std::fclose(file);
     }
-    const auto names = NamesOfShard(std::atoi(std::getenv("TEST_SHARD_INDEX")), std::atoi(total));
+    const auto names =
+        NamesOfShard(config, std::atoi(std::getenv("TEST_SHARD_INDEX")), std::atoi(total));
     std::string spec;
     for (const auto& name : names) spec += (spec.empty() ? "" : ",") + Escaped(name);
     if (spec.empty()) return 0;
-    config.testsOrTags.push_back(spec);
+    config.testsOrTags = {spec};
   }
   int result = session.run();
   if (result == 0 && CountingListener::failed > 0) result = 1;
