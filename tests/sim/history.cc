@@ -53,6 +53,11 @@ class RecordedData final : public PsData {
       done(std::move(reply));
     });
   }
+  void StoreVersion(const StoreVersionRequest& header,
+                    std::vector<std::span<const std::byte>> payload,
+                    Callback<StoreVersionReply> done) override {
+    ps_->StoreVersion(header, std::move(payload), std::move(done));
+  }
   void PutState(const PutStateRequest& header, std::vector<std::span<const std::byte>> payload,
                 Callback<PutStateReply> done) override {
     ps_->PutState(header, std::move(payload), std::move(done));

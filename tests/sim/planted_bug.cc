@@ -118,6 +118,10 @@ class FaultyData final : public PsData {
       DequeueToken(request, std::move(done));
     });
   }
+  void StoreVersion(const StoreVersionRequest& header, Payload payload,
+                    Callback<StoreVersionReply> done) override {
+    ps_->StoreVersion(header, std::move(payload), std::move(done));
+  }
   void PutState(const PutStateRequest& header, Payload payload,
                 Callback<PutStateReply> done) override {
     ps_->PutState(header, std::move(payload), std::move(done));

@@ -76,6 +76,11 @@ class RemoteData final : public PsData {
         },
         InFlight(std::move(done)));
   }
+  void StoreVersion(const StoreVersionRequest& header,
+                    std::vector<std::span<const std::byte>> payload,
+                    Callback<StoreVersionReply> done) override {
+    Send(&PsData::StoreVersion, kStoreVersion.deadline, header, payload, std::move(done));
+  }
   void PutState(const PutStateRequest& header, std::vector<std::span<const std::byte>> payload,
                 Callback<PutStateReply> done) override {
     Send(&PsData::PutState, kPutState.deadline, header, payload, std::move(done));

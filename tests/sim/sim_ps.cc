@@ -89,6 +89,13 @@ class SimPs::Data final : public PsData {
       to->DequeueToken(request, std::move(answer));
     });
   }
+  void StoreVersion(const StoreVersionRequest& header,
+                    std::vector<std::span<const std::byte>> payload,
+                    Callback<StoreVersionReply> done) override {
+    Pass<StoreVersionReply>(std::move(done), [&](PsData* to, Callback<StoreVersionReply> answer) {
+      to->StoreVersion(header, std::move(payload), std::move(answer));
+    });
+  }
   void PutState(const PutStateRequest& header, std::vector<std::span<const std::byte>> payload,
                 Callback<PutStateReply> done) override {
     Pass<PutStateReply>(std::move(done), [&](PsData* to, Callback<PutStateReply> answer) {

@@ -129,10 +129,16 @@ class InProcessControl final : public test::FakeServiceClient<PsControlService> 
     done(std::move(reply));
   }
   void Save(const SaveRequest& request, Callback<SaveReply> done) {
-    const auto saved =
-        shard_->Save(request.command(), GlobalStep(request.version()), request.folder());
-    if (!saved.ok()) return done(saved.status());
-    done(ps::ToProto(*saved));
+    const auto answer = calls_.Begin(std::move(done));
+    if (answer == nullptr) return;
+    shard_->AwaitStored(request.command(), GlobalStep(request.version()),
+                        [this, request, answer](const absl::StatusOr<bool>& stored) {
+                          if (!stored.ok()) return (*answer)(stored.status());
+                          const auto saved = shard_->Save(
+                              request.command(), GlobalStep(request.version()), request.folder());
+                          if (!saved.ok()) return (*answer)(saved.status());
+                          (*answer)(ps::ToProto(*saved));
+                        });
   }
   void ReleaseSnapshot(const ReleaseSnapshotRequest& request, Callback<ReleaseSnapshotReply> done) {
     const absl::Status status = shard_->ReleaseSnapshot(
@@ -232,6 +238,18 @@ class InProcessData final : public PsData {
       if (!token.ok()) return (*answer)(token.status());
       (*answer)(ps::ToProto(*token));
     });
+  }
+
+  void StoreVersion(const StoreVersionRequest& header,
+                    std::vector<std::span<const std::byte>> payload,
+                    Callback<StoreVersionReply> done) override {
+    ps::StoreOrder order = ps::FromProto(header);
+    order.tensors = Receive(std::move(payload));
+    const absl::StatusOr<bool> complete = shard_->Store(order);
+    if (!complete.ok()) return done(complete.status());
+    StoreVersionReply reply;
+    reply.set_complete(*complete);
+    done(std::move(reply));
   }
 
   void PutState(const PutStateRequest& header, std::vector<std::span<const std::byte>> payload,

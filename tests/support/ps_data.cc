@@ -63,6 +63,11 @@ void PsData::PushPull(const PushRequest& header, Spans payload, Callback<PushPul
        });
 }
 
+void PsData::StoreVersion(const StoreVersionRequest& /*header*/, Spans /*payload*/,
+                          Callback<StoreVersionReply> done) {
+  done(absl::UnimplementedError("this ps stores no versions"));
+}
+
 void PsData::PutState(const PutStateRequest& /*header*/, Spans /*payload*/,
                       Callback<PutStateReply> done) {
   done(absl::UnimplementedError("this ps is sent no state"));
@@ -102,6 +107,16 @@ void PsData::Start(const CallOptions& options, google::protobuf::Message* header
         [reply, message, done = std::move(done)](absl::StatusOr<PutStateReply> put) mutable {
           if (!put.ok()) return done(put.status());
           dynamic_cast<PutStateReply&>(*reply) = *std::move(put);
+          done(ReceivedTensors());
+        });
+  }
+  if (const auto* const version = dynamic_cast<StoreVersionRequest*>(header)) {
+    const std::shared_ptr<Message> message = MessageOf(tensors);
+    return StoreVersion(
+        *version, message->spans,
+        [reply, message, done = std::move(done)](absl::StatusOr<StoreVersionReply> stored) mutable {
+          if (!stored.ok()) return done(stored.status());
+          dynamic_cast<StoreVersionReply&>(*reply) = *std::move(stored);
           done(ReceivedTensors());
         });
   }

@@ -62,6 +62,10 @@ class PsData : public TensorTransport {
   virtual void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) = 0;
   virtual void DequeueToken(const DequeueTokenRequest& request,
                             Callback<DequeueTokenReply> done) = 0;
+  // UNIMPLEMENTED where it is not overridden.
+  virtual void StoreVersion(const StoreVersionRequest& header,
+                            std::vector<std::span<const std::byte>> payload,
+                            Callback<StoreVersionReply> done);
   // From a primary to its copy. UNIMPLEMENTED where it is not overridden.
   virtual void PutState(const PutStateRequest& header,
                         std::vector<std::span<const std::byte>> payload,
