@@ -9,11 +9,31 @@
 #include "chief/job/milestone_runner.h"
 #include "chief/job/status_reporter.h"
 #include "chief/sync/shard_problem.h"
+#include "common/base/exit_code.h"
+#include "common/base/quantity.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
-CompletingPhase::CompletingPhase(JobState* job)
-    : job_(job), stall_reminder_(kStallReminder, job->now()), watched_since_(job->now()) {}
+namespace {
+
+absl::Status LastVersionLost(GlobalStep version) {
+  return WithExitCode(
+      absl::UnavailableError(absl::StrCat(
+          "every worker that had the variables of the last step, ",
+          WithCommas(static_cast<uint64_t>(version.value())),
+          ", is lost, and they have not been saved (strategy replicated). Remedy: start the "
+          "cluster again, the chief with --resume: it goes on from the newest checkpoint")),
+      ExitCode::kPeersLost);
+}
+
+}  // namespace
+
+CompletingPhase::CompletingPhase(JobState* job, std::unique_ptr<GroupKeeper> group)
+    : job_(job),
+      group_(std::move(group)),
+      stall_reminder_(kStallReminder, job->now()),
+      watched_since_(job->now()),
+      held_at_(job->now()) {}
 
 void CompletingPhase::OnEvent(JobEvent event) {
   if (event == JobEvent::kMembersConfirmed) return;
@@ -51,9 +71,23 @@ void CompletingPhase::WatchShards() {
   }
 }
 
+void CompletingPhase::WatchHolders() {
+  const GlobalStep last = job_->inputs.plan.max_steps;
+  if (stopped_ || group_ == nullptr || job_->milestones->saved() == last) return;
+  const absl::Duration now = job_->now();
+  if (group_->FollowHolders()) {
+    held_at_ = now;
+    return;
+  }
+  // The ps may have it all the same, and be writing it.
+  if (now - held_at_ < job_->inputs.options.patience) return;
+  job_->control->End({.outcome = LastVersionLost(last)});
+}
+
 void CompletingPhase::Tick() {
   WatchQuorum();
   WatchShards();
+  WatchHolders();
   if (stopped_ || !stall_reminder_.Due(job_->now())) return;
   const JobFacts facts = job_->control->Describe();
   log::Warning(absl::StrCat("waiting for ", job_->reporter->WaitingFor(facts)));

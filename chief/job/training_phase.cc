@@ -12,9 +12,7 @@
 #include "chief/job/milestone_runner.h"
 #include "chief/job/status_reporter.h"
 #include "chief/membership/describe.h"
-#include "common/base/status_macros.h"
 #include "common/log/log.h"
-#include "proto/chief.pb.h"
 
 namespace lockstep::chief {
 namespace {
@@ -37,12 +35,8 @@ TrainingPhase::TrainingPhase(JobState* job)
       progress_line_(kProgressLine, job->now()),
       reported_step_(job->record.start) {
   if (!job->inputs.plan.is_replicated()) return;
-  const bool takes_over = job->initialized.start == StartPoint::kTakeOver;
   const bool shrinks = quorum_.on_shortage() == OnShortage::kShrink;
-  const SetViewRequest& view = job->initialized.view;
-  group_.emplace(Term(view.command().term()), Epoch(view.epoch()),
-                 shrinks ? 1 : job->inputs.plan.required(),
-                 takes_over ? job->membership.Live() : std::vector<LiveMember>());
+  group_ = std::make_unique<GroupKeeper>(job, shrinks ? 1 : job->inputs.plan.required());
 }
 
 void TrainingPhase::Start() {
@@ -119,48 +113,17 @@ void TrainingPhase::OnStepsEnded(absl::Status status) {
   if (stopped_) return;
   if (!status.ok()) return job_->control->End({.outcome = std::move(status)});
   log::Info(ProgressLine(job_->inputs.plan, job_->record, job_->now()));
-  job_->control->Enter(std::make_unique<CompletingPhase>(job_));
+  job_->control->Enter(std::make_unique<CompletingPhase>(job_, std::move(group_)));
 }
 
 void TrainingPhase::WatchQuorum() {
-  if (group_.has_value()) {
-    absl::Status lost = FormGroup();
+  if (group_ != nullptr) {
+    absl::Status lost = group_->Follow();
     if (!lost.ok()) return job_->control->End({.outcome = std::move(lost)});
   }
   if (job_->replicas != nullptr) return WatchReplicas();
   if (!job_->inputs.plan.asynchronous()) return WatchSynchronousQuorum();
   job_->WatchShortage(quorum_.CountAble(job_->record.global_step) == 0);
-}
-
-absl::Status TrainingPhase::FormGroup() {
-  const std::vector<LiveMember> live = job_->membership.Live();
-  // Until every shard knows that somebody has gone, the step at hand may close without a successor.
-  if (job_->views->confirmed() != live) return absl::OkStatus();
-  for (const LiveMember& member : live) {
-    const WorkerReport& report = job_->membership.members()[member.worker.value()].report;
-    group_->NoteFailure(report.failed_view, report.local_step);
-  }
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_new, group_->Update(live, {job_->views->open_step(),
-                                                                     job_->views->start_step()}));
-  if (is_new) TellGroup();
-  return absl::OkStatus();
-}
-
-void TrainingPhase::TellGroup() {
-  GroupView group;
-  group.set_job(job_->initialized.view.command().job());
-  group.set_term(group_->id().term);
-  group.set_epoch(group_->id().epoch);
-  group.set_view(group_->id().view);
-  group.set_step(group_->step().value());
-  for (const GroupFormer::Member& member : group_->members()) {
-    GroupMember* to = group.add_members();
-    to->set_worker(member.live.worker.value());
-    to->set_incarnation(member.live.incarnation.value());
-    to->set_address(job_->membership.members()[member.live.worker.value()].address);
-    to->set_has_variables(member.has_variables);
-  }
-  job_->calls->SetGroup(std::move(group));
 }
 
 void TrainingPhase::WatchSynchronousQuorum() {
@@ -177,7 +140,7 @@ void TrainingPhase::WatchSynchronousQuorum() {
     job_->Warn(ShrinkWarning(quorum.required, job_->inputs.plan.required(), missing));
     job_->record.required = quorum.required;
     // Of a replicated job each shard says it, together with the members.
-    if (!group_.has_value()) steps_.SetRequired(quorum.required);
+    if (group_ == nullptr) steps_.SetRequired(quorum.required);
   } else if (quorum.is_short && !was_short) {
     log::Warning(absl::StrCat("waiting for ", shortage()));
   }

@@ -1,15 +1,15 @@
 // Drives the steps, and decides what a lack of workers means for them.
 #pragma once
 
-#include <optional>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "chief/job/group_keeper.h"
 #include "chief/job/job_state.h"
 #include "chief/job/phase.h"
 #include "chief/job/progress_probe.h"
 #include "chief/job/quorum_watch.h"
 #include "chief/job/reminder.h"
-#include "chief/membership/group_former.h"
 #include "chief/sync/step_loop.h"
 
 namespace lockstep::chief {
@@ -35,16 +35,13 @@ class TrainingPhase final : public Phase {
   // Of a job whose workers come and go.
   void WatchReplicas();
   void FollowReplicas();
-  // The members that every shard knows reduce together.
-  absl::Status FormGroup();
-  void TellGroup();
   void Remind();
   void OnProgress(const ProgressByShard& progress);
 
   JobState* const job_;
   StepLoop steps_;
   QuorumWatch quorum_;
-  std::optional<GroupFormer> group_;  // of a replicated job
+  std::unique_ptr<GroupKeeper> group_;  // null: not a replicated job
   ProgressProbe probe_;
   ProgressByShard progress_;  // as of the last probe, when no step was committed since
   Reminder stall_reminder_;

@@ -1,6 +1,7 @@
 #include "chief/membership/group_former.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
@@ -26,9 +27,7 @@ absl::StatusOr<bool> GroupFormer::Update(absl::Span<const LiveMember> live, cons
   if (IsOfView(live) && !failed_.has_value()) return false;
   const GlobalStep open = std::max(steps.open, failed_.value_or(step_));
   const bool is_at_ps = open == steps.at_ps;
-  const bool is_lost = std::ranges::none_of(
-      live, [&](const LiveMember& member) { return HasVariables(member, open); });
-  if (is_lost && !is_at_ps) {
+  if (!HasHolder(live, open) && !is_at_ps) {
     return WithExitCode(
         absl::UnavailableError(absl::StrCat(
             "every worker that had the variables and slots of step ",
@@ -47,6 +46,26 @@ absl::StatusOr<bool> GroupFormer::Update(absl::Span<const LiveMember> live, cons
   failed_.reset();
   ++id_.view;
   return true;
+}
+
+bool GroupFormer::KeepHolders(absl::Span<const LiveMember> live, GlobalStep version) {
+  std::vector<Member> holders;
+  for (const LiveMember& member : live) {
+    if (HasVariables(member, version)) holders.push_back({member, true});
+  }
+  const bool are_all =
+      id_.view > 0 && std::ranges::equal(members_, holders, {}, &Member::live, &Member::live);
+  if (holders.empty() || are_all) return false;
+  members_ = std::move(holders);
+  step_ = version;
+  failed_.reset();
+  ++id_.view;
+  return true;
+}
+
+bool GroupFormer::HasHolder(absl::Span<const LiveMember> live, GlobalStep step) const {
+  return std::ranges::any_of(live,
+                             [&](const LiveMember& member) { return HasVariables(member, step); });
 }
 
 void GroupFormer::NoteFailure(const GroupViewId& view, GlobalStep step) {

@@ -38,6 +38,11 @@ class GroupFormer {
   // of the group. Fewer than the size are none: the last view stays until there are enough.
   // UNAVAILABLE with exit code 138: none of them has the variables, nor have the ps.
   absl::StatusOr<bool> Update(absl::Span<const LiveMember> live, const Steps& steps);
+  // After the last step, which ends with `version`: those of the live members that have it. True:
+  // they are a new view.
+  bool KeepHolders(absl::Span<const LiveMember> live, GlobalStep version);
+  // Whether one of these members has the variables of `step`.
+  bool HasHolder(absl::Span<const LiveMember> live, GlobalStep step) const;
   // A member says that the reduction of `step` has failed there in `view`, and that it has no sum:
   // if that is the last view, the next Update makes a new one, also of the same members. Each other
   // view is over, among them those of other chiefs and epochs, which have the same numbers.

@@ -18,5 +18,10 @@ TEST_CASE("several at once end the job well, or say that its variables are lost"
   CHECK(AllAreRight("replicated_disaster", 1000));
 }
 
+TEST_CASE("the last version is stored by whoever lives of those that have it") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  CHECK(AllAreRight("replicated_ends", 500));
+}
+
 }  // namespace
 }  // namespace lockstep::sim

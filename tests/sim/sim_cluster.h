@@ -71,6 +71,8 @@ class SimCluster {
   // What the ps have of this variable in the newest version. Where none is left: what the
   // checkpoint of the last step has, or nothing.
   std::vector<float> Values(uint32_t variable);
+  // What the checkpoint of the last step has of this variable; empty: there is none.
+  std::vector<float> SavedValues(uint32_t variable) const;
   // T.
   int tokens_per_step() const;
   // Worker processes that began at this step.
@@ -87,7 +89,6 @@ class SimCluster {
                                const std::vector<SimPsServer*>& servers);
   // One that has what the shard has shown last; null: there is none.
   SimPsServer* FindReadable(uint32_t shard) const;
-  std::vector<float> SavedValues(uint32_t variable) const;
   // At a server of a copy, or whose members have all been lost: one that may read.
   void AdmitReader(SimPsServer* server);
 

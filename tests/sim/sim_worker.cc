@@ -296,9 +296,12 @@ std::unique_ptr<worker::UpdateStrategy> SimWorker::MakeReplicated(
         return members_->Connect(member, to.incarnation);
       }});
   training_->groups = groups.get();
-  return *worker::ReplicatedStrategy::Create(
-      {.shards = options, .replicas = {}, .optimizer = job_.job().optimizer()}, training_->layout,
-      training_->loss_layout, resources, std::move(groups));
+  return *worker::ReplicatedStrategy::Create({.shards = options,
+                                              .replicas = {},
+                                              .optimizer = job_.job().optimizer(),
+                                              .max_steps = job_.max_steps()},
+                                             training_->layout, training_->loss_layout, resources,
+                                             std::move(groups));
 }
 
 SimWorker::StepRows SimWorker::RowsAt(GlobalStep step) const {
@@ -378,9 +381,9 @@ void SimWorker::EndStep(std::optional<worker::StepInput> predicted) {
 
 void SimWorker::OnOutcome(const absl::StatusOr<worker::StepOutcome>& outcome) {
   if (!outcome.ok()) return OnFailure(outcome.status());
-  if (!outcome->done) return BeginStep(outcome->next);
-  // Others hear the end from the chief: the job may still go back to a checkpoint.
-  if (replicated()) End(absl::OkStatus());
+  // The end comes from the chief: the job may still go back to a checkpoint, and a worker may have
+  // to store the last version in another one's place.
+  if (!outcome->done) BeginStep(outcome->next);
 }
 
 void SimWorker::OnFailure(const absl::Status& error) {

@@ -178,7 +178,8 @@ absl::Status Trainer::MakeReplicatedStrategy() {
                                                           .threads = resources_.threads,
                                                           .most_rows = most_rows,
                                                           .average = chosen.reduction.average},
-                                             .optimizer = job.optimizer()},
+                                             .optimizer = job.optimizer(),
+                                             .max_steps = registration.max_steps()},
                                             *resources_.layout, *resources_.loss_layout,
                                             resources_.shards, std::move(groups)));
   return absl::OkStatus();

@@ -3,12 +3,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "common/base/exit_code.h"
 #include "tests/sim/scenarios/jobs.h"
 #include "tests/sim/scenarios/simulations.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::sim {
 namespace {
+
+// After the last step, where all workers but one are lost: until their leases have ended, and a
+// chief that is started again has asked its ps.
+constexpr absl::Duration kLongestEnd = absl::Seconds(10);
 
 SimOptions ReplicatedJob(uint64_t seed) {
   Random random(seed ^ 0x4e91);
@@ -101,6 +107,25 @@ struct ReplicaDeaths {
   }
 };
 
+// Some of them are started again; all, where the chief dies with them: the next one may have to make
+// the last step once more.
+void KillAllButOne(Random random, SimCluster* cluster) {
+  const bool with_chief = random.Chance(0.2);
+  const uint64_t survivor = random.Below(cluster->options().workers);
+  for (uint32_t i = 0; i < cluster->options().workers; ++i) {
+    if (i == survivor) continue;
+    SimWorker* const victim = &cluster->worker(i);
+    victim->Kill();
+    if (!with_chief && random.Chance(0.5)) continue;
+    cluster->events().After(random.Between(absl::ZeroDuration(), absl::Seconds(4)),
+                            [victim] { victim->Start(); });
+  }
+  if (!with_chief) return;
+  cluster->chief().Kill();
+  cluster->events().After(random.Between(absl::ZeroDuration(), absl::Seconds(2)),
+                          [cluster] { cluster->StartChief(); });
+}
+
 std::string CompareVersions(const SimCluster& cluster, const Versions& expected) {
   const absl::StatusOr<Versions> versions = VersionsOf(cluster);
   if (!versions.ok()) return std::string(versions.status().message());
@@ -161,6 +186,37 @@ std::string SimulateReplicatedDisaster(uint64_t seed, SimRun* run) {
   }
   if (cluster.end()->ok() || ExitCodeFor(*cluster.end()) == ExitCode::kPeersLost) return "";
   return cluster.end()->ToString();
+}
+
+std::string SimulateReplicatedEnds(uint64_t seed, SimRun* run) {
+  const test::TemporaryFolder folder(test::TemporaryFolder::kInMemory);
+  SimOptions options = ReplicatedJob(seed);
+  options.save_every = options.steps;
+  options.checkpoints = folder.Path("undisturbed");
+  SimCluster undisturbed(options, run);
+  undisturbed.StartAll();
+  if (!undisturbed.RunToEnd(kLimit)) return "the undisturbed run does not end";
+
+  options.checkpoints = folder.Path("disturbed");
+  SimCluster cluster(options, run);
+  cluster.StartAll();
+  const auto all_closed = [&] { return cluster.global_step() == GlobalStep(options.steps); };
+  if (!cluster.RunUntil(all_closed, kLimit)) return "not all steps were made: " + Describe(cluster);
+  const absl::Duration closed_at = cluster.events().Monotonic();
+  KillAllButOne(Random(seed ^ 0xdead), &cluster);
+  const auto has_ended = [&] { return cluster.end().has_value(); };
+  if (!cluster.RunUntil(has_ended, kLimit)) return "no end: " + Describe(cluster);
+  if (!cluster.end()->ok()) return cluster.end()->ToString();
+  if (const absl::Duration took = cluster.events().Monotonic() - closed_at; took > kLongestEnd) {
+    return absl::StrCat("the job ended ", absl::FormatDuration(took), " after its last step");
+  }
+  for (uint32_t i = 0; i < options.variables.size(); ++i) {
+    if (undisturbed.SavedValues(i).empty() ||
+        cluster.SavedValues(i) != undisturbed.SavedValues(i)) {
+      return absl::StrCat("variable ", i, " of the last version differs");
+    }
+  }
+  return "";
 }
 
 }  // namespace lockstep::sim

@@ -31,6 +31,7 @@ constexpr Scenario kScenarios[] = {
     {"abort", SimulateAbort},
     {"replicated_deaths", SimulateReplicatedDeaths},
     {"replicated_disaster", SimulateReplicatedDisaster},
+    {"replicated_ends", SimulateReplicatedEnds},
     {"chief_deaths", SimulateChiefDeaths},
     {"chief_deaths_fifo", SimulateChiefDeathsFifo},
     {"chief_deaths_asynchronous", SimulateChiefDeathsAsynchronous},

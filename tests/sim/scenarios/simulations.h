@@ -31,6 +31,8 @@ std::string SimulateAbort(uint64_t seed, SimRun* run);
 std::string SimulateReplicatedDeaths(uint64_t seed, SimRun* run);
 // Several at once, and with SHRINK: the job may lose all that have the variables, and then ends so.
 std::string SimulateReplicatedDisaster(uint64_t seed, SimRun* run);
+// Workers die when the last step has closed, at times before its version is stored.
+std::string SimulateReplicatedEnds(uint64_t seed, SimRun* run);
 
 // The chief dies at any moment, and another one takes over from the shards as they are.
 std::string SimulateChiefDeaths(uint64_t seed, SimRun* run);

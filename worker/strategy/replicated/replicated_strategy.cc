@@ -82,6 +82,8 @@ ReplicatedStrategy::~ReplicatedStrategy() { Cancel(); }
 
 void ReplicatedStrategy::BeginStep(const StepInput& input, Callback<StepValues> done) {
   step_ = input.step;
+  // Who comes after the last step has no gradient to make.
+  if (IsOver()) return done(StepValues{.version = step_, .is_superseded = true});
   rows_ = input.rows;
   begun_ = std::move(done);
   if (replicas_ != nullptr) {
@@ -140,6 +142,11 @@ void ReplicatedStrategy::TellValues(const absl::Status& status) {
 
 void ReplicatedStrategy::EndStep(const std::optional<StepInput>&, Callback<StepOutcome> done) {
   ended_ = std::move(done);
+  if (IsOver()) {
+    outcome_ = StepOutcome{.next = step_, .local_step = step_, .done = true};
+    if (replicas_ != nullptr) AwaitLaterGroups();
+    return TellOutcome(outcome_);
+  }
   if (const GlobalStep version = replicas_->version(); version != step_) {
     outcome_.next = outcome_.local_step = version;
     return TellOutcome(outcome_);
@@ -211,6 +218,7 @@ void ReplicatedStrategy::OnReleased(const DequeueTokenReply& token) {
     return TellOutcome(outcome_);
   }
   Apply(token);
+  AwaitLaterGroups();
   writer_.WhenIdle([this](const absl::Status& stored) {
     TellOutcome(stored.ok() ? absl::StatusOr<StepOutcome>(outcome_) : stored);
   });
@@ -237,6 +245,14 @@ void ReplicatedStrategy::StoreIfKept(bool is_first) {
   if (!is_first || !keeps_values_ || stored_ == replicas_->version()) return;
   stored_ = replicas_->version();
   Store(keeps_slots_);
+}
+
+void ReplicatedStrategy::AwaitLaterGroups() {
+  reduction_.AwaitGroup([this](const absl::StatusOr<ReducerOfGroup>& group) {
+    if (!group.ok()) return;  // cancelled
+    if (group->step == replicas_->version()) StoreIfKept(group->is_first_holder);
+    AwaitLaterGroups();
+  });
 }
 
 void ReplicatedStrategy::PrepareGroup(const ReducerOfGroup& group, StatusCallback done) {

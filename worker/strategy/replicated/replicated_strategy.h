@@ -7,8 +7,13 @@
 // with the learning rate of g. So no replica applies what another could lack for good, and the
 // gradients of an open step are there to be reduced again with a lost worker's successor, which
 // reads the variables of the step from one that has them.
+//
+// After the last step a worker keeps its variables until it is destroyed: if the one that has to
+// store the last version is lost, the chief's next view of the group names another one.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +44,7 @@ struct ReplicatedOptions {
   ShardGroupOptions shards;
   ReplicasOptions replicas;
   OptimizerDef optimizer;
+  int64_t max_steps = std::numeric_limits<int64_t>::max();  // of the job
 };
 
 class ReplicatedStrategy final : public UpdateStrategy {
@@ -87,6 +93,9 @@ class ReplicatedStrategy final : public UpdateStrategy {
   void Store(bool with_slots);
   // A lost worker may have had the version at hand to store.
   void PrepareGroup(const ReducerOfGroup& group, StatusCallback done);
+  // After the last step: stores its version in each group of which this is the first member.
+  void AwaitLaterGroups();
+  bool IsOver() const { return step_.value() >= options_.max_steps; }
   void TellOutcome(absl::StatusOr<StepOutcome> outcome);
 
   const ReplicatedOptions options_;

@@ -142,7 +142,7 @@ StepReduction::Action StepReduction::NextAction() {
     return {.kind = Action::kTell, .status = failure_, .tell = std::exchange(*tell, nullptr)};
   }
   if (await_group_ && newer_.has_value()) {
-    if (group_.reducer != nullptr) retired_.Add(std::move(group_.reducer));
+    if (group_.reducer != sum_) retired_.Add(std::move(group_.reducer));
     group_ = *std::exchange(newer_, std::nullopt);
     has_failed_ = is_failure_noted_ = false;
     return {.kind = Action::kTellGroup,

@@ -23,8 +23,9 @@
 namespace lockstep::worker {
 
 // By one thread, or handed from one to the next: AwaitGroup, its callback;
-// then for each step Reduce, its callback, Release, its callback. In steady state a step allocates
-// nothing. Destroyed after Cancel of the source, not in a callback.
+// then for each step Reduce, its callback, Release, its callback; at the end AwaitGroup again, as
+// often as wanted. In steady state a step allocates nothing. Destroyed after Cancel of the source,
+// not in a callback.
 class StepReduction {
  public:
   // Called with each group after the first one, but its reducer, before its first reduction. On any

@@ -85,6 +85,31 @@ TEST_CASE("when all have gone after the first step, their variables have gone, t
   CHECK(ExitCodeFor(others.status()) == ExitCode::kPeersLost);
 }
 
+TEST_CASE("after the last step those that live and have its version are the group") {
+  GroupFormer group(kTerm, kEpoch, 2, {});
+  REQUIRE(IsNew(&group, kBoth, 30));
+  const GlobalStep last(33);
+  CHECK_FALSE(group.KeepHolders(kBoth, last));
+  // Fewer than a step needs; the successor has nothing to store.
+  CHECK(group.KeepHolders({Member(0, 20), Member(1, 11)}, last));
+  CHECK(group.id().view == 2);
+  CHECK(group.step() == last);
+  REQUIRE(group.members().size() == 1);
+  CHECK(group.members()[0].live == Member(1, 11));
+  CHECK(group.members()[0].has_variables);
+  CHECK_FALSE(group.KeepHolders({Member(0, 20), Member(1, 11)}, last));
+  CHECK(group.HasHolder({Member(0, 20), Member(1, 11)}, last));
+  CHECK_FALSE(group.KeepHolders({Member(0, 20)}, last));
+  CHECK_FALSE(group.HasHolder({Member(0, 20)}, last));
+}
+
+TEST_CASE("a chief that takes over after the last step names those that live in its first view") {
+  GroupFormer group(kTerm, kEpoch, 2, kBoth);
+  CHECK(group.KeepHolders({Member(1, 11)}, GlobalStep(33)));
+  CHECK(group.id().view == 1);
+  CHECK(group.members().size() == 1);
+}
+
 TEST_CASE("a failure of the view forms it anew at the step that failed") {
   GroupFormer group(kTerm, kEpoch, 2, {});
   REQUIRE(IsNew(&group, kBoth, 30));
