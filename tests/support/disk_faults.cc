@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -103,6 +104,13 @@ class Disk {
     failed_.clear();
     changes_.clear();
     if (!has_faults_) paths_.clear();
+    ++generation_;
+    changed_.notify_all();
+  }
+
+  void AwaitOtherFaults() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this, before = generation_] { return generation_ != before; });
   }
 
   bool has_faults() const { return has_faults_; }
@@ -177,6 +185,8 @@ class Disk {
   std::vector<std::string> failed_;
   std::vector<DiskChange> changes_;
   std::map<int, std::string> paths_;  // of open files
+  std::condition_variable changed_;
+  int generation_ = 0;  // of the faults
 };
 
 [[noreturn]] void Die() {
@@ -192,7 +202,7 @@ auto Pass(const char* operation, const std::string& path, Call call, DiskChange 
   if (path.empty() || !Disk::Get().has_faults()) return call(Decision());
   const Decision decision = Disk::Get().Decide(operation, path);
   if (decision.action == "kill_before") Die();
-  while (decision.action == "hang") ::pause();
+  if (decision.action == "hang") Disk::Get().AwaitOtherFaults();
   if (decision.tears && operation == std::string("write")) (void)call(decision);
   if (decision.error != kNoError) {
     errno = decision.error;

@@ -20,7 +20,7 @@ namespace lockstep::test {
 //              fails also loses half of the file, as a kernel may
 //              short: a read or write takes half of the bytes; zero: a write takes none
 //              kill_before, kill_after: the process is killed; kill_half: in the middle of a write
-//              hang: the operation does not end
+//              hang: the operation does not end before SetDiskFaults is called again
 //              stop: the operation, and every one after it below the folder, fails with EIO, as for
 //              a process that dies there; before that a write takes half of the bytes, and a sync
 //              loses half of the file
