@@ -21,10 +21,18 @@ bool IsSame(const FolderOwner& owner, const FolderOwner& wanted) {
   return owner.job == wanted.job && owner.epoch == wanted.epoch && owner.chief == wanted.chief;
 }
 
-absl::Status CheckMayTake(const std::string& root, const std::optional<FolderOwner>& owner,
-                          const FolderOwner& wanted) {
+}  // namespace
+
+absl::Status FolderClaim::CheckNotAbandoned() const {
+  if (!is_abandoned_.load()) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat(root_, ": the chief that claimed it does not go on"));
+}
+
+absl::Status FolderClaim::CheckMayTake(const std::optional<FolderOwner>& owner,
+                                       const FolderOwner& wanted) const {
+  LOCKSTEP_RETURN_IF_ERROR(CheckNotAbandoned());
   if (!owner.has_value() || IsSame(*owner, wanted)) return absl::OkStatus();
-  const std::string whose = absl::StrCat(root, " belongs to ", Describe(*owner));
+  const std::string whose = absl::StrCat(root_, " belongs to ", Describe(*owner));
   if (owner->job == wanted.job) {
     const bool is_later = std::tie(wanted.epoch, wanted.term) > std::tie(owner->epoch, owner->term);
     if (is_later) return absl::OkStatus();
@@ -37,8 +45,6 @@ absl::Status CheckMayTake(const std::string& root, const std::optional<FolderOwn
       ". Remedy: give this job another checkpoint.folder, or start every ps again and its chief "
       "with --resume, which goes on from the newest checkpoint there"));
 }
-
-}  // namespace
 
 absl::Status FolderClaim::Lock(const FolderOwner& wanted, const std::optional<FolderOwner>& owner) {
   {
@@ -68,7 +74,7 @@ absl::Status FolderClaim::Lock(const FolderOwner& wanted, const std::optional<Fo
 absl::Status FolderClaim::Enter(const FolderOwner& wanted) {
   if (!IsFolder(root_)) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root_));
-  LOCKSTEP_RETURN_IF_ERROR(CheckMayTake(root_, owner, wanted));
+  LOCKSTEP_RETURN_IF_ERROR(CheckMayTake(owner, wanted));
   absl::Status locked = Lock(wanted, owner);
   if (locked.ok() || absl::IsFailedPrecondition(locked)) return locked;
   log::Warning(absl::StrCat(locked.message(), "; tried again with the first save"));
@@ -84,7 +90,7 @@ absl::Status FolderClaim::Take(FolderOwner wanted) {
     absl::MutexLock lock(&mutex_);
     wanted_ = wanted;
   }
-  LOCKSTEP_RETURN_IF_ERROR(CheckMayTake(root_, owner, wanted));
+  LOCKSTEP_RETURN_IF_ERROR(CheckMayTake(owner, wanted));
   if (!IsFolder(root_)) return absl::OkStatus();
   absl::Status written = Write(wanted);
   if (written.ok() || absl::IsAborted(written)) return written;
@@ -102,7 +108,7 @@ bool FolderClaim::IsOwed() const {
 absl::Status FolderClaim::Ensure() {
   const FolderOwner wanted = this->wanted();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root_));
-  LOCKSTEP_RETURN_IF_ERROR(CheckMayTake(root_, owner, wanted));
+  LOCKSTEP_RETURN_IF_ERROR(CheckMayTake(owner, wanted));
   absl::Status locked = Lock(wanted, owner);
   if (absl::IsFailedPrecondition(locked)) return locked;
   if (!owner.has_value() || !IsSame(*owner, wanted)) LOCKSTEP_RETURN_IF_ERROR(Write(wanted));
@@ -116,7 +122,7 @@ absl::Status FolderClaim::Write(const FolderOwner& wanted) const {
   for (int tries = 0; tries < kWrites; ++tries) {
     status = WriteOwner(root_, wanted, [&]() -> absl::Status {
       LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root_));
-      return CheckMayTake(root_, owner, wanted);
+      return CheckMayTake(owner, wanted);
     });
     if (!absl::IsNotFound(status)) return status;
   }
@@ -125,6 +131,7 @@ absl::Status FolderClaim::Write(const FolderOwner& wanted) const {
 
 absl::Status FolderClaim::Check() const {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root_));
+  LOCKSTEP_RETURN_IF_ERROR(CheckNotAbandoned());
   if (!owner.has_value() || IsSame(*owner, wanted())) return absl::OkStatus();
   return absl::AbortedError(
       absl::StrCat(root_, " belongs to ", Describe(*owner), ": the command of this chief is over"));

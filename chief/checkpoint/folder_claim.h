@@ -8,6 +8,7 @@
 // shard has decided who commands. It takes the lock with its first save for which that is free.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,7 +21,8 @@
 
 namespace lockstep::chief {
 
-// Thread-safe. Every call but `origin`, IsOwed, InheritLock and ReleaseLock waits for the disk.
+// Thread-safe. Every call but `origin`, IsOwed, InheritLock, ReleaseLock and Abandon waits for the
+// disk.
 class FolderClaim {
  public:
   explicit FolderClaim(std::string root) : root_(std::move(root)) {}
@@ -49,15 +51,22 @@ class FolderClaim {
   void InheritLock(FolderClaim* before);
   // Releases the lock of a chief that never commanded, so that another chief can lock the folder.
   void ReleaseLock();
+  // The chief does not go on. Calls under way and later ones end with ABORTED, and Take, Ensure and
+  // those that ask Check publish and delete nothing.
+  void Abandon() { is_abandoned_.store(true); }
 
  private:
   // FAILED_PRECONDITION: another process has it and this one needs it. UNAVAILABLE: it cannot be
   // locked.
   absl::Status Lock(const FolderOwner& wanted, const std::optional<FolderOwner>& owner);
+  absl::Status CheckNotAbandoned() const;
+  absl::Status CheckMayTake(const std::optional<FolderOwner>& owner,
+                            const FolderOwner& wanted) const;
   absl::Status Write(const FolderOwner& wanted) const;
   FolderOwner wanted() const;
 
   const std::string root_;
+  std::atomic<bool> is_abandoned_ = false;
   mutable absl::Mutex mutex_;  // not held while the disk works
   std::optional<FileLock> lock_ ABSL_GUARDED_BY(mutex_);
   FolderOwner wanted_ ABSL_GUARDED_BY(mutex_);

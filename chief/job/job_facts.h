@@ -55,6 +55,7 @@ struct JobFacts {
   // kInitializing: which shards have not answered, and why. kGathering: how many workers it takes.
   std::string uninitialized;
   uint32_t needed_workers = 0;
+  bool is_disk_awaited = false;  // kInitializing: the job's checkpoint folder
 
   // kTraining, kCompleting: time since the last step, or result; whether that is unusually long.
   absl::Duration silence;

@@ -62,6 +62,14 @@ void KeepLease(const SetViewRequest& view, JobState* job) {
                                              job->inputs.executor, job->inputs.clock);
 }
 
+// On the disk's thread.
+absl::Status SetAsideEarlierRuns(const std::string& folder, const FolderClaim* claim) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string aside,
+                            SetAsideCheckpoints(folder, [claim] { return claim->Check(); }));
+  log::Info(absl::StrCat("moved the checkpoints of earlier runs to ", aside));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 StartingPhase::StartingPhase(JobState* job)
@@ -71,7 +79,9 @@ StartingPhase::StartingPhase(JobState* job)
           MakeRecoverySpec(job->inputs), MakeHooks(), job->inputs.shards, job->inputs.executor,
           job->inputs.clock,
           [this](absl::StatusOr<InitializedShards> shards) { OnInitialized(std::move(shards)); }),
-      reminder_(kReminder, started_) {}
+      reminder_(kReminder, started_),
+      disk_(job->inputs.executor, job->inputs.options.waits_for_disk ||
+                                      job->inputs.plan.job.checkpoint().folder().empty()) {}
 
 void StartingPhase::Start() {
   if (job_->lease != nullptr) initializer_.FollowCommand(job_->lease->command());
@@ -79,23 +89,43 @@ void StartingPhase::Start() {
 }
 
 CommandHooks StartingPhase::MakeHooks() {
-  return {
-      .may_take = [job = job_](const SetViewRequest& view) -> absl::Status {
-        const auto& may_take = job->inputs.options.may_take;
-        return may_take == nullptr ? absl::OkStatus() : may_take(view.command().term());
-      },
-      .before = [job = job_](
-                    const SetViewRequest& view) { return job->claim->Enter(OwnerOf(*job, view)); },
-      .accepted =
-          [job = job_](const SetViewRequest& view, StartPoint start) {
-            KeepLease(view, job);
-            const auto& on_taken = job->inputs.options.on_taken;
-            if (on_taken != nullptr) on_taken(view.command().term());
-            FolderOwner owner = OwnerOf(*job, view);
-            // What goes on has an origin that the chief before has written.
-            if (start != StartPoint::kTakeOver) owner.origin = job->inputs.plan.origin;
-            return job->claim->Take(std::move(owner));
-          }};
+  return {.may_take = [job = job_](const SetViewRequest& view) -> absl::Status {
+            const auto& may_take = job->inputs.options.may_take;
+            return may_take == nullptr ? absl::OkStatus() : may_take(view.command().term());
+          },
+          .before =
+              [this](const SetViewRequest& view, StatusCallback done) {
+                RunOnDisk([claim = job_->claim.get(),
+                           owner = OwnerOf(*job_, view)] { return claim->Enter(owner); },
+                          std::move(done));
+              },
+          .accepted =
+              [this](const SetViewRequest& view, StartPoint start, StatusCallback done) {
+                KeepLease(view, job_);
+                const auto& on_taken = job_->inputs.options.on_taken;
+                if (on_taken != nullptr) on_taken(view.command().term());
+                FolderOwner owner = OwnerOf(*job_, view);
+                // What goes on has an origin that the chief before has written.
+                if (start != StartPoint::kTakeOver) owner.origin = job_->inputs.plan.origin;
+                RunOnDisk([claim = job_->claim.get(),
+                           owner = std::move(owner)] { return claim->Take(owner); },
+                          std::move(done));
+              }};
+}
+
+void StartingPhase::RunOnDisk(absl::AnyInvocable<absl::Status()> work, StatusCallback done) {
+  is_disk_busy_ = true;
+  disk_.Run(std::move(work), [this, done = std::move(done)](absl::Status status) mutable {
+    is_disk_busy_ = false;
+    if (!stopped_) return done(std::move(status));
+    // Another chief may have the folder.
+    if (job_->lease == nullptr) job_->claim->ReleaseLock();
+  });
+}
+
+void StartingPhase::Stop() {
+  stopped_ = true;
+  if (is_disk_busy_) job_->claim->Abandon();
 }
 
 void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
@@ -108,9 +138,16 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
         "the ps have no variables that have trained together: the start is planned afresh"));
   }
   if (job_->initialized.start == StartPoint::kDone) return EndDoneJob();
-  if (absl::Status status = RecordStart(); !status.ok()) {
-    return job_->control->End({.outcome = std::move(status)});
-  }
+  RecordStart();
+  if (!BuriesEarlierRuns()) return AwaitWorkers();
+  RunOnDisk([folder = job_->inputs.plan.job.checkpoint().folder(),
+             claim = job_->claim.get()] { return SetAsideEarlierRuns(folder, claim); },
+            [this](const absl::Status& status) {
+              status.ok() ? AwaitWorkers() : job_->control->End({.outcome = status});
+            });
+}
+
+void StartingPhase::AwaitWorkers() {
   log::Info(ShardsReadyLine(job_->inputs.plan));
   Adopt();
   job_->calls->KnowMembers();
@@ -141,9 +178,8 @@ void StartingPhase::EndDoneJob() {
   job_->control->End({.outcome = absl::OkStatus()});
 }
 
-// Says from where the job starts, before anything trains. The checkpoints of earlier runs go out of
-// the way of one that begins.
-absl::Status StartingPhase::RecordStart() {
+// Says from where the job starts, before anything trains.
+void StartingPhase::RecordStart() {
   const JobPlan& plan = job_->inputs.plan;
   const InitializedShards& shards = job_->initialized;
   const bool takes_over = shards.start == StartPoint::kTakeOver;
@@ -158,14 +194,12 @@ absl::Status StartingPhase::RecordStart() {
   if (!changes.empty()) {
     job_->Warn(absl::StrCat("the job has changed since the run that it continues: ", changes));
   }
-  if (takes_over || plan.mode != StartMode::kFresh || plan.earlier.empty()) {
-    return absl::OkStatus();
-  }
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string aside,
-                            SetAsideCheckpoints(plan.job.checkpoint().folder(),
-                                                [job = job_] { return job->claim->Check(); }));
-  log::Info(absl::StrCat("moved the checkpoints of earlier runs to ", aside));
-  return absl::OkStatus();
+}
+
+bool StartingPhase::BuriesEarlierRuns() const {
+  const JobPlan& plan = job_->inputs.plan;
+  return job_->initialized.start != StartPoint::kTakeOver && plan.mode == StartMode::kFresh &&
+         !plan.earlier.empty();
 }
 
 // What chiefs before this one have left.
@@ -237,6 +271,7 @@ void StartingPhase::Describe(JobFacts* facts) const {
   const InitializedShards& initialized = job_->initialized;
   facts->stage = job_->views.has_value() ? JobStage::kGathering : JobStage::kInitializing;
   facts->uninitialized = initializer_.DescribeWaiting();
+  facts->is_disk_awaited = is_disk_busy_ && !stopped_;
   facts->needed_workers = NeededWorkers();
   for (size_t shard = 0; shard < facts->shards.size(); ++shard) {
     ShardFacts& told = facts->shards[shard];

@@ -1,12 +1,16 @@
 // Until the job trains: the shards are initialized, then enough workers become members.
 #pragma once
 
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "chief/job/job_state.h"
 #include "chief/job/phase.h"
 #include "chief/job/reminder.h"
+#include "chief/loop/disk_thread.h"
 #include "chief/recovery/shard_initializer.h"
+#include "common/base/callback.h"
 
 namespace lockstep::chief {
 
@@ -19,14 +23,21 @@ class StartingPhase final : public Phase {
   void Start() override;
   void Tick() override;
   void OnEvent(JobEvent event) override;
-  void Stop() override { stopped_ = true; }
+  void Stop() override;
   void Describe(JobFacts* facts) const override;
 
  private:
   CommandHooks MakeHooks();
+  // Work on the checkpoint folder, which may hang: the lease is renewed meanwhile. `done` is not
+  // called once the phase was left.
+  void RunOnDisk(absl::AnyInvocable<absl::Status()> work, StatusCallback done);
   void OnInitialized(absl::StatusOr<InitializedShards> shards);
   void EndDoneJob();
-  absl::Status RecordStart();
+  void RecordStart();
+  // The checkpoints of earlier runs go out of the way of a job that begins, before it trains.
+  bool BuriesEarlierRuns() const;
+  // The workers may come.
+  void AwaitWorkers();
   void Adopt();
   uint32_t NeededWorkers() const;
   // Of a job whose workers come and go: every shard knows who shares the first step.
@@ -37,6 +48,8 @@ class StartingPhase final : public Phase {
   ShardInitializer initializer_;
   Reminder reminder_;
   bool stopped_ = false;
+  bool is_disk_busy_ = false;
+  DiskThread disk_;
 };
 
 }  // namespace lockstep::chief

@@ -130,21 +130,26 @@ void ShardInitializer::SetViews() {
   if (hooks_.may_take != nullptr) {
     if (absl::Status status = hooks_.may_take(result_.view); !status.ok()) return on_done_(status);
   }
-  if (result_.start != StartPoint::kDone) {
-    if (absl::Status status = hooks_.before(result_.view); !status.ok()) return on_done_(status);
-  }
   names_job_ = states_[kStepShard].job() == 0;
-  Announce(AnnounceTo::kStepShard, &ShardInitializer::SetOtherViews);
+  if (result_.start == StartPoint::kDone) return SetStepShardView();
+  hooks_.before(result_.view, [this](const absl::Status& status) {
+    status.ok() ? SetStepShardView() : on_done_(status);
+  });
 }
 
-void ShardInitializer::SetOtherViews() {
-  names_job_ = false;
-  if (result_.start != StartPoint::kDone) {
-    const absl::Status status = hooks_.accepted(result_.view, result_.start);
-    if (!status.ok()) return on_done_(status);
-  }
-  Announce(AnnounceTo::kOthers, &ShardInitializer::Judge);
+void ShardInitializer::SetStepShardView() {
+  Announce(AnnounceTo::kStepShard, &ShardInitializer::OnStepShardView);
 }
+
+void ShardInitializer::OnStepShardView() {
+  names_job_ = false;
+  if (result_.start == StartPoint::kDone) return SetOtherViews();
+  hooks_.accepted(result_.view, result_.start, [this](const absl::Status& status) {
+    status.ok() ? SetOtherViews() : on_done_(status);
+  });
+}
+
+void ShardInitializer::SetOtherViews() { Announce(AnnounceTo::kOthers, &ShardInitializer::Judge); }
 
 void ShardInitializer::Announce(AnnounceTo to, void (ShardInitializer::*next)()) {
   phases_.push_back(Calls(AnnounceView(to, result_.view, shards_, executor_, &states_), next));

@@ -39,10 +39,11 @@ struct InitializedShards {
 struct CommandHooks {
   // Whether this chief may announce the view, before anything else; null: it may.
   std::function<absl::Status(const SetViewRequest& view)> may_take;
-  // Every shard has told what it is, and none has been told anything.
-  std::function<absl::Status(const SetViewRequest& view)> before;
-  // The step shard has accepted the view, the others are told next.
-  std::function<absl::Status(const SetViewRequest& view, StartPoint start)> accepted;
+  // Every shard has told what it is, and none has been told anything. `done` is called once, also
+  // before the call returns, or never, if this chief no longer takes command.
+  std::function<void(const SetViewRequest& view, StatusCallback done)> before;
+  // The step shard has accepted the view, the others are told next. `done` as above.
+  std::function<void(const SetViewRequest& view, StartPoint start, StatusCallback done)> accepted;
 };
 
 class ShardInitializer {
@@ -70,6 +71,8 @@ class ShardInitializer {
   void GreetWaiting();
   void OnRefused(const absl::Status& status);
   void SetViews();
+  void SetStepShardView();
+  void OnStepShardView();
   void SetOtherViews();
   void Announce(AnnounceTo to, void (ShardInitializer::*next)());
   void Judge();

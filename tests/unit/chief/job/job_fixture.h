@@ -42,7 +42,8 @@ using Got = std::shared_ptr<std::optional<absl::StatusOr<Reply>>>;
 
 // One ps that answers what is not about steps at once, and two workers.
 struct JobFixture {
-  explicit JobFixture(JobPlan plan, JobOptions options = {}) {
+  explicit JobFixture(JobPlan plan, JobOptions options = {}, bool disk_answers = true)
+      : disk_answers(disk_answers) {
     options.job_id = 9;
     closed_steps = plan.start.value();
     options.patience = absl::Seconds(60);
@@ -54,7 +55,7 @@ struct JobFixture {
   }
 
   void Settle() {
-    executor.Run();
+    RunExecutor();
     while (ps_answers && ps.get_view.size() + ps.set_view.size() + ps.create.size() +
                                  ps.releases.size() + ps.renewals.size() >
                              0) {
@@ -63,8 +64,13 @@ struct JobFixture {
       if (ps.create.size() > 0) ps.create.Answer(CreateVariablesReply());
       if (ps.releases.size() > 0) ps.releases.Answer(ReleaseSnapshotReply());
       if (ps.renewals.size() > 0) ps.renewals.Answer(RenewLeaseReply());
-      executor.Run();
+      RunExecutor();
     }
+  }
+  // The claim to the checkpoint folder is made on a thread of its own.
+  void RunExecutor() {
+    executor.Run();
+    while (disk_answers && Status().waiting_for().starts_with("the disk")) executor.AwaitWork();
   }
   Got<RegisterTaskReply> Register(uint32_t worker, uint64_t incarnation) {
     RegisterTaskRequest request;
@@ -130,6 +136,7 @@ struct JobFixture {
     return status;
   }
 
+  const bool disk_answers;
   ScriptedPs ps;
   SetViewReply view;         // the answer to GetView
   int64_t closed_steps = 0;  // in the answer to SetView

@@ -15,8 +15,8 @@ namespace {
 struct Fixture {
   explicit Fixture(const std::string& checkpoints)
       : series(
-            PlanWith(checkpoints), {.job_id = 9}, {&ps}, &executor, &clock, [] {},
-            [this](absl::Status status) { ended = std::move(status); }) {
+            PlanWith(checkpoints), {.job_id = 9, .waits_for_disk = true}, {&ps}, &executor, &clock,
+            [] {}, [this](absl::Status status) { ended = std::move(status); }) {
     series.Start();
   }
   static JobPlan PlanWith(const std::string& checkpoints) {

@@ -74,6 +74,8 @@ struct Cluster {
     job = series->job();
     job->Start();
     executor->Run();
+    // The claim to the checkpoint folder is made on a thread of its own.
+    while (Status().waiting_for().starts_with("the disk")) executor->AwaitWork();
   }
 
   RegisterTaskReply Register() {

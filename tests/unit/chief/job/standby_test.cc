@@ -21,7 +21,8 @@ using Catch::Matchers::Contains;
 struct Fixture {
   explicit Fixture(const std::string& checkpoints = "")
       : series(
-            PlanWith(checkpoints), {.job_id = 9, .incarnation = Incarnation(5), .chief_index = 1},
+            PlanWith(checkpoints),
+            {.job_id = 9, .incarnation = Incarnation(5), .chief_index = 1, .waits_for_disk = true},
             {&ps}, &executor, &clock, [] {},
             [this](absl::Status status) { ended = std::move(status); }) {
     series.Start();

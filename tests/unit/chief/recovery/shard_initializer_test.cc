@@ -46,6 +46,11 @@ struct Fixture {
     executor.Run();
   }
 
+  void AnswerHook(StatusCallback done, const absl::Status& answer) {
+    if (!hooks_hang) return done(answer);
+    hanging = std::move(done);
+  }
+
   RecoverySpec spec;
   ScriptedPs a, b;
   ManualExecutor executor;
@@ -54,17 +59,19 @@ struct Fixture {
   // What the hooks were asked, and answer.
   std::vector<std::string> asked;
   absl::Status before, accepted;
+  bool hooks_hang = false;
+  StatusCallback hanging;
   CommandHooks hooks{.before =
-                         [this](const SetViewRequest& view) {
+                         [this](const SetViewRequest& view, StatusCallback done) {
                            asked.push_back(absl::StrCat("before ", view.command().term()));
-                           return before;
+                           AnswerHook(std::move(done), before);
                          },
                      .accepted =
-                         [this](const SetViewRequest& view, StartPoint start) {
+                         [this](const SetViewRequest& view, StartPoint start, StatusCallback done) {
                            asked.push_back(absl::StrCat(
                                start == StartPoint::kTakeOver ? "taken over " : "accepted ",
                                view.command().term()));
-                           return accepted;
+                           AnswerHook(std::move(done), accepted);
                          }};
   ShardInitializer initializer{
       spec,     hooks,
@@ -96,6 +103,23 @@ TEST_CASE("what a chief must own it takes once the step shard has accepted its t
   CHECK(f.b.set_view.size() == 0);
   REQUIRE(f.result.has_value());
   CHECK(f.result->status() == f.accepted);
+}
+
+TEST_CASE("no shard is told anything while a chief does not know yet whether it may command") {
+  Fixture f;
+  f.hooks_hang = true;
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 9)));
+  f.initializer.Tick();
+  CHECK(f.a.set_view.size() == 0);
+  std::exchange(f.hanging, nullptr)(absl::OkStatus());
+  REQUIRE(f.a.set_view.size() == 1);
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
+  f.initializer.Tick();
+  CHECK(f.b.set_view.size() == 0);
+  std::exchange(f.hanging, nullptr)(absl::OkStatus());
+  CHECK(f.b.set_view.size() == 1);
+  CHECK_FALSE(f.result.has_value());
 }
 
 TEST_CASE("shards are asked, then commanded under the next term, then given their variables") {
