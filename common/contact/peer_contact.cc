@@ -1,5 +1,6 @@
 #include "common/contact/peer_contact.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -22,7 +23,7 @@ PeerContact::PeerContact(PeerContactOptions options, std::string peer,
       gate_(std::make_shared<Gate>()),
       watch_(WatchOf(std::move(peer))),
       is_watched_(!options_.waits_for_first) {
-  pings_.push_back(std::move(ping));
+  ping_ = std::move(ping);
   Tick();
 }
 
@@ -36,16 +37,25 @@ SilenceWatch PeerContact::WatchOf(std::string peer) const {
 
 PeerContact::~PeerContact() {
   gate_->Close();
-  std::vector<std::unique_ptr<PeerPing>> pings;
+  std::unique_ptr<PeerPing> ping;
+  std::vector<Left> left;
+  std::vector<std::unique_ptr<PeerPing>> idle;
   {
     absl::MutexLock lock(&mutex_);
-    pings.swap(pings_);
+    ping.swap(ping_);
+    left.swap(left_);
+    idle.swap(idle_);
   }
 }
 
 void PeerContact::MoveTo(std::string peer, std::unique_ptr<PeerPing> ping) {
   absl::MutexLock lock(&mutex_);
-  pings_.push_back(std::move(ping));
+  ping_.swap(ping);
+  if (is_asked_) {
+    left_.push_back({generation_, std::move(ping)});
+  } else {
+    idle_.push_back(std::move(ping));
+  }
   ++generation_;
   watch_ = WatchOf(std::move(peer));
   is_asked_ = false;
@@ -64,15 +74,17 @@ void PeerContact::Tick() {
   PeerPing* ping = nullptr;
   uint64_t generation = 0;
   std::optional<std::string> line;
+  std::vector<std::unique_ptr<PeerPing>> idle;  // destroyed without the lock
   {
     absl::MutexLock lock(&mutex_);
     if (is_muted_) return;
+    idle.swap(idle_);
     const absl::Duration now = options_.clock->Monotonic();
     if (is_watched_) line = watch_.Look(now);
     if (!is_asked_ && now >= next_ask_) {
       is_asked_ = true;
       next_ask_ = now + options_.lease / kPingsPerLease;
-      ping = pings_.back().get();
+      ping = ping_.get();
       generation = generation_;
     }
   }
@@ -90,7 +102,13 @@ void PeerContact::OnAnswer(uint64_t generation, const absl::Status& answer) {
   std::optional<std::string> line;
   {
     absl::MutexLock lock(&mutex_);
-    if (generation != generation_) return;
+    if (generation != generation_) {
+      const auto left = std::ranges::find(left_, generation, &Left::generation);
+      if (left == left_.end()) return;
+      idle_.push_back(std::move(left->ping));
+      left_.erase(left);
+      return;
+    }
     is_asked_ = false;
     if (WasReached(answer)) {
       is_watched_ = true;

@@ -56,6 +56,12 @@ class PeerContact {
   void Mute();
 
  private:
+  // Of a peer before, with a call under way.
+  struct Left {
+    uint64_t generation;
+    std::unique_ptr<PeerPing> ping;
+  };
+
   void Tick();
   void OnAnswer(uint64_t generation, const absl::Status& answer);
   SilenceWatch WatchOf(std::string peer) const;
@@ -63,8 +69,11 @@ class PeerContact {
   const PeerContactOptions options_;
   const std::shared_ptr<Gate> gate_;  // held by ticks; outlives the contact for the timer
   absl::Mutex mutex_;
-  // The last one is asked. Those before stay, because a call of theirs may be under way.
-  std::vector<std::unique_ptr<PeerPing>> pings_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<PeerPing> ping_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Left> left_ ABSL_GUARDED_BY(mutex_);
+  // Of peers before, without a call. The next tick destroys them, because MoveTo and OnAnswer may
+  // be in a callback of theirs.
+  std::vector<std::unique_ptr<PeerPing>> idle_ ABSL_GUARDED_BY(mutex_);
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;  // counts the moves
   SilenceWatch watch_ ABSL_GUARDED_BY(mutex_);
   bool is_asked_ ABSL_GUARDED_BY(mutex_) = false;

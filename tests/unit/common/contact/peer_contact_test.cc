@@ -22,10 +22,14 @@ class FakePing final : public PeerPing {
     std::optional<absl::Status> answers_at_once;
     StatusCallback asked;
     int calls = 0;
+    int pings = 0;  // that exist
   };
   explicit FakePing(Peer* peer, absl::Duration deadline = kLease / 2)
-      : peer_(peer), deadline_(deadline) {}
+      : peer_(peer), deadline_(deadline) {
+    ++peer_->pings;
+  }
   ~FakePing() override {
+    --peer_->pings;
     if (peer_->asked) peer_->asked(absl::CancelledError("the client ends"));
   }
 
@@ -135,6 +139,29 @@ TEST_CASE("after a move late answers of the peer before are ignored") {
   REQUIRE(f.lines.size() == 2);
   CHECK(f.lines[1] == "no contact with ps 2 for 2 s: reset");
   f.contact.reset();
+}
+
+TEST_CASE("a contact that moves often keeps the last ping, and those with a call under way") {
+  Fixture f(std::nullopt);  // asked once, and does not answer yet
+  FakePing::Peer other{.answers_at_once = absl::OkStatus()};
+  for (int moves = 0; moves < 100; ++moves) {
+    f.contact->MoveTo("ps 2", std::make_unique<FakePing>(&other));
+    f.Ticks(1);
+    CHECK(other.pings == 1);
+  }
+  CHECK(f.peer.pings == 1);
+  std::exchange(f.peer.asked, nullptr)(absl::UnavailableError("connection refused"));
+  f.Ticks(1);
+  CHECK(f.peer.pings == 0);
+  CHECK(f.lines.empty());
+  // Between two ticks, too.
+  for (int moves = 0; moves < 100; ++moves) {
+    f.contact->MoveTo("ps 2", std::make_unique<FakePing>(&other));
+  }
+  f.Ticks(1);
+  CHECK(other.pings == 1);
+  f.contact.reset();
+  CHECK(other.pings == 0);
 }
 
 TEST_CASE("a peer that others wait for is named once it has been reached") {
