@@ -42,14 +42,14 @@ FailoverChiefClient::FailoverChiefClient(Connect connect, std::vector<std::strin
     : connect_(std::move(connect)), num_chiefs_(addresses.size()), on_found_(std::move(on_found)) {
   absl::MutexLock lock(&mutex_);
   for (std::string& address : addresses) {
-    std::unique_ptr<ChiefClient> client = connect_(address);
-    chiefs_.push_back({std::move(address), std::move(client)});
+    auto connection = std::make_unique<Connection>(Connection{connect_(address)});
+    chiefs_.push_back({std::move(address), std::move(connection)});
   }
 }
 
 FailoverChiefClient::~FailoverChiefClient() {
   std::vector<Chief> chiefs;
-  std::vector<std::unique_ptr<ChiefClient>> left;
+  std::vector<std::unique_ptr<Connection>> left;
   {
     absl::MutexLock lock(&mutex_);
     is_closing_ = true;
@@ -58,7 +58,8 @@ FailoverChiefClient::~FailoverChiefClient() {
     left.swap(left_);
   }
   // Calls in flight end here, and none follows.
-  for (Chief& chief : chiefs) chief.client.reset();
+  for (Chief& chief : chiefs) chief.connection->client.reset();
+  for (const auto& connection : left) connection->client.reset();
 }
 
 std::string FailoverChiefClient::last_chief() const {
@@ -68,19 +69,40 @@ std::string FailoverChiefClient::last_chief() const {
 }
 
 void FailoverChiefClient::SetAddresses(const std::vector<std::string>& addresses) {
+  std::vector<std::unique_ptr<Connection>> unused;
   absl::MutexLock lock(&mutex_);
+  unused = TakeUnused();
   for (size_t i = 0; i < chiefs_.size() && i < addresses.size() && !is_closing_; ++i) {
     if (chiefs_[i].address == addresses[i]) continue;
-    left_.push_back(std::exchange(chiefs_[i].client, connect_(addresses[i])));
+    left_.push_back(std::exchange(
+        chiefs_[i].connection, std::make_unique<Connection>(Connection{connect_(addresses[i])})));
     chiefs_[i].address = addresses[i];
   }
 }
 
-ChiefClient* FailoverChiefClient::BeginAsking(size_t chief) {
+std::vector<std::unique_ptr<FailoverChiefClient::Connection>> FailoverChiefClient::TakeUnused() {
+  std::vector<std::unique_ptr<Connection>> unused;
+  for (std::unique_ptr<Connection>& connection : left_) {
+    if (connection->calls == 0) unused.push_back(std::move(connection));
+  }
+  std::erase(left_, nullptr);
+  return unused;
+}
+
+FailoverChiefClient::Connection* FailoverChiefClient::BeginAsking(size_t chief) {
+  std::vector<std::unique_ptr<Connection>> unused;
   absl::MutexLock lock(&mutex_);
   if (is_closing_) return nullptr;
+  unused = TakeUnused();
   ++asking_;
-  return chiefs_[chief].client.get();
+  Connection* const connection = chiefs_[chief].connection.get();
+  ++connection->calls;
+  return connection;
+}
+
+void FailoverChiefClient::EndCall(Connection* connection) {
+  absl::MutexLock lock(&mutex_);
+  --connection->calls;
 }
 
 void FailoverChiefClient::EndAsking() {
@@ -92,9 +114,13 @@ void FailoverChiefClient::Start(const MethodInfo& method,
                                 const google::protobuf::MessageLite& request,
                                 google::protobuf::MessageLite* reply, StatusCallback done) {
   if (num_chiefs_ == 1) {
-    ChiefClient* const chief = BeginAsking(0);
+    Connection* const chief = BeginAsking(0);
     if (chief == nullptr) return done(absl::CancelledError("calls were cancelled"));
-    chief->Start(method, request, reply, std::move(done));
+    chief->client->Start(method, request, reply,
+                         [this, chief, done = std::move(done)](absl::Status status) mutable {
+                           done(std::move(status));
+                           EndCall(chief);
+                         });
     return EndAsking();
   }
   auto attempt = std::make_shared<Attempt>();
@@ -112,12 +138,13 @@ void FailoverChiefClient::Start(const MethodInfo& method,
 
 void FailoverChiefClient::Ask(std::shared_ptr<Attempt> attempt) {
   Attempt* const asking = attempt.get();
-  ChiefClient* const chief = BeginAsking(asking->chief);
+  Connection* const chief = BeginAsking(asking->chief);
   if (chief == nullptr) return asking->done(absl::CancelledError("calls were cancelled"));
-  chief->Start(asking->method, *asking->request, asking->reply,
-               [this, attempt = std::move(attempt)](absl::Status status) mutable {
-                 OnAnswer(std::move(attempt), std::move(status));
-               });
+  chief->client->Start(asking->method, *asking->request, asking->reply,
+                       [this, chief, attempt = std::move(attempt)](absl::Status status) mutable {
+                         OnAnswer(std::move(attempt), std::move(status));
+                         EndCall(chief);
+                       });
   EndAsking();
 }
 

@@ -37,14 +37,24 @@ class FailoverChiefClient final : public ChiefClient {
 
  private:
   struct Attempt;
+  struct Connection {
+    std::unique_ptr<ChiefClient> client;
+    int calls = 0;  // whose callbacks have not returned; guarded by mutex_
+  };
   struct Chief {
     std::string address;
-    std::unique_ptr<ChiefClient> client;
+    std::unique_ptr<Connection> connection;
   };
 
-  // The chief to ask, which stays until EndAsking; null while this is being destroyed.
-  ChiefClient* BeginAsking(size_t chief);
+  // The chief to ask, which stays until EndAsking, and until EndCall; null while this is being
+  // destroyed.
+  Connection* BeginAsking(size_t chief);
   void EndAsking();
+  // The last that a call's callback does.
+  void EndCall(Connection* connection);
+  // Of chiefs that have moved, those that no call uses any more. They are destroyed without the
+  // lock, and never in a callback of theirs.
+  std::vector<std::unique_ptr<Connection>> TakeUnused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsAskingNobody() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asking_ == 0; }
   void Ask(std::shared_ptr<Attempt> attempt);
   void OnAnswer(std::shared_ptr<Attempt> attempt, absl::Status status);
@@ -58,8 +68,9 @@ class FailoverChiefClient final : public ChiefClient {
   int asking_ ABSL_GUARDED_BY(mutex_) = 0;
   // Last: their callbacks use all above.
   std::vector<Chief> chiefs_ ABSL_GUARDED_BY(mutex_);
-  // Of chiefs that have moved. Kept, because it may be a callback of theirs that tells so.
-  std::vector<std::unique_ptr<ChiefClient>> left_ ABSL_GUARDED_BY(mutex_);
+  // Of chiefs that have moved. The next call or move destroys those without calls: it may be a
+  // callback of theirs that tells of the move.
+  std::vector<std::unique_ptr<Connection>> left_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::worker

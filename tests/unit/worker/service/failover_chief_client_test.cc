@@ -15,27 +15,40 @@ namespace {
 class ParkedChief final : public ChiefClient {
  public:
   struct Call {
+    const ParkedChief* asked;
     MethodInfo method;
     HeartbeatRequest request;
     HeartbeatReply* reply;
     StatusCallback done;
   };
 
-  explicit ParkedChief(std::vector<Call>* calls) : calls_(calls) {}
+  ParkedChief(std::vector<Call>* calls, int* clients) : calls_(calls), clients_(clients) {
+    ++*clients_;
+  }
   ~ParkedChief() override {
-    for (Call& call : std::exchange(*calls_, {})) call.done(absl::CancelledError("closed"));
+    --*clients_;
+    for (Call& call : std::exchange(*calls_, {})) {
+      if (call.asked != this) {
+        calls_->push_back(std::move(call));
+      } else {
+        call.done(absl::CancelledError("closed"));
+      }
+    }
   }
 
   void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
              google::protobuf::MessageLite* reply, StatusCallback done) override {
-    Call call{
-        .method = method, .reply = dynamic_cast<HeartbeatReply*>(reply), .done = std::move(done)};
+    Call call{.asked = this,
+              .method = method,
+              .reply = dynamic_cast<HeartbeatReply*>(reply),
+              .done = std::move(done)};
     if (call.reply != nullptr) call.request = static_cast<const HeartbeatRequest&>(request);
     calls_->push_back(std::move(call));
   }
 
  private:
   std::vector<Call>* const calls_;
+  int* const clients_;
 };
 
 struct Fixture {
@@ -45,7 +58,7 @@ struct Fixture {
     for (size_t i = 0; i < num_chiefs; ++i) addresses.push_back(std::to_string(i));
     client = std::make_unique<FailoverChiefClient>(
         [this](const std::string& address) {
-          return std::make_unique<ParkedChief>(&calls[std::stoul(address)]);
+          return std::make_unique<ParkedChief>(&calls[std::stoul(address)], &clients);
         },
         addresses, [this](const std::string& address) { found.push_back(std::stoul(address)); });
   }
@@ -68,6 +81,7 @@ struct Fixture {
 
   std::vector<std::vector<ParkedChief::Call>> calls;  // by address
   std::vector<size_t> found;
+  int clients = 0;  // that exist
   std::unique_ptr<FailoverChiefClient> client;
 };
 
@@ -170,6 +184,36 @@ TEST_CASE("a chief that has moved is called at its new address") {
   CHECK_FALSE(before->has_value());
   f.Answer(0);
   CHECK((*before)->value().finish());
+}
+
+TEST_CASE("of chiefs that move often one client stays each, and those with calls under way") {
+  const size_t num_chiefs = GENERATE(1, 2);
+  CAPTURE(num_chiefs);
+  Fixture f(num_chiefs);
+  const auto clients = static_cast<int>(num_chiefs);
+  const std::string other = std::to_string(num_chiefs);
+  const auto at = [&](const std::string& first) {
+    return num_chiefs == 1 ? std::vector<std::string>{first} : std::vector<std::string>{first, "1"};
+  };
+  const auto before = f.Beat();
+  f.client->SetAddresses(at(other));
+  for (int moves = 0; moves < 100; ++moves) {
+    // The answer to a call tells of the move, as that to a heartbeat does.
+    const std::string to = moves % 2 == 0 ? "0" : other;
+    const size_t from = moves % 2 == 0 ? num_chiefs : 0;
+    std::vector<ParkedChief::Call> parked;
+    f.calls[from].swap(parked);
+    f.client->Call(kHeartbeat, HeartbeatRequest(),
+                   [&](const absl::StatusOr<HeartbeatReply>&) { f.client->SetAddresses(at(to)); });
+    f.Answer(from);
+    f.calls[from].swap(parked);
+    CHECK(f.clients <= clients + 2);
+  }
+  CHECK_FALSE(before->has_value());
+  f.Answer(0);
+  CHECK((*before)->value().finish());
+  f.Beat();
+  CHECK(f.clients == clients);
 }
 
 TEST_CASE("calls in flight end with the client, and ask nobody any more") {
