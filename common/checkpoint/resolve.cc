@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/folder.h"
@@ -14,6 +15,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/owner.h"
 #include "common/fs/folder.h"
+#include "common/fs/fs_error.h"
 #include "common/fs/input_file.h"
 #include "common/fs/path.h"
 
@@ -104,15 +106,17 @@ class NewestCheckpoint {
       Skip(step, status);
     }
     SkipUnreadable(-1);
-    if (problem_.empty()) {
+    if (problem_.ok()) {
       return absl::NotFoundError(absl::StrCat(root_, ": no complete checkpoint (looked for ",
                                               JoinPath(root_, kManifestFile), " and ",
                                               JoinPath(root_, "ckpt-<step>/manifest.json"), ")"));
     }
     const size_t others = contents_.points.size() - steps.size();
-    return absl::DataLossError(
-        absl::StrCat(root_, ": no checkpoint that can be used; the newest: ", problem_,
-                     others == 0 ? "" : "; others are there, of histories that were abandoned"));
+    const std::string why =
+        absl::StrCat(root_, ": no checkpoint that can be used; the newest: ", problem_.message(),
+                     others == 0 ? "" : "; others are there, of histories that were abandoned");
+    if (!IsStorageFailure(problem_)) return absl::DataLossError(why);
+    return WithExitCode(absl::Status(problem_.code(), why), ExitCodeFor(problem_));
   }
 
   // A line for each that was skipped.
@@ -126,7 +130,7 @@ class NewestCheckpoint {
   void Skip(int64_t step, const absl::Status& status) {
     const std::string folder = CheckpointFolder(root_, step);
     skipped_[step] = absl::StrCat("skipped ", folder, ": ", status.message());
-    if (!absl::IsNotFound(status) && problem_.empty()) problem_ = std::string(status.message());
+    if (!absl::IsNotFound(status)) problem_.Update(status);
   }
   // Those that are newer than the one that was found.
   void SkipUnreadable(int64_t found) {
@@ -140,7 +144,7 @@ class NewestCheckpoint {
   const std::string root_;
   Contents contents_;
   std::map<int64_t, std::string, std::greater<>> skipped_;
-  std::string problem_;  // of the newest that is broken
+  absl::Status problem_;  // of the newest that is broken
 };
 
 }  // namespace

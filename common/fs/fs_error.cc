@@ -53,6 +53,12 @@ absl::Status ReadError(const std::string& path, absl::string_view action, int er
   return ErrorOn(path, action, error_number, ExitCode::kInputNotFound);
 }
 
+bool IsStorageFailure(const absl::Status& status) {
+  const ExitCode code = ExitCodeFor(status);
+  return absl::IsInternal(status) &&
+         (code == ExitCode::kIoError || code == ExitCode::kInputNotFound);
+}
+
 absl::Status WriteError(const std::string& path, absl::string_view action, int error_number) {
   const bool may_pass = error_number == ENOSPC || error_number == EDQUOT;
   return ErrorOn(path, action, error_number,

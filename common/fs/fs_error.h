@@ -16,8 +16,12 @@ namespace lockstep {
 // The exit code is that of an input that cannot be read (66), or 74 for a failing device.
 absl::Status ReadError(const std::string& path, absl::string_view action, int error_number);
 
-// The same for an output: exit code 73, or 74 for a failing device, or 138 for a full disk, where
-// trying again later can help.
+// Whether `status` is a ReadError that may pass although nobody changes the file: its storage has
+// failed, with EIO or ESTALE, say. Also of one that came back from a call.
+bool IsStorageFailure(const absl::Status& status);
+
+// The same as ReadError for an output: exit code 73, or 74 for a failing device, or 138 for a full
+// disk, where trying again later can help.
 absl::Status WriteError(const std::string& path, absl::string_view action, int error_number);
 
 }  // namespace lockstep

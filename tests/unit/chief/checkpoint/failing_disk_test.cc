@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/fs/folder.h"
+#include "common/fs/fs_error.h"
 #include "common/fs/path.h"
 #include "tests/support/disk_faults.h"
 #include "tests/support/temporary_folder.h"
@@ -226,6 +227,22 @@ TEST_CASE("whatever operation of a restore fails, nothing wrong is read") {
     CHECK(older > 0);
     CHECK(refused > 0);
   }
+}
+
+TEST_CASE("the only checkpoint is not called damaged where its storage has failed") {
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
+  SavingJob job(root.path(), 1, /*keep_last=*/2);
+  REQUIRE(job.Take().ok());
+  REQUIRE(job.Save(1).ok());
+  for (const char* fault : {",read,shard-0,*,EIO", ",open,ckpt-1/manifest.json,*,ESTALE"}) {
+    CAPTURE(fault);
+    SetDiskFaults(root.path() + fault);
+    const absl::Status status = ResolveCheckpoint(root.path()).status();
+    Repair(root);
+    CHECK(IsStorageFailure(status));
+    CHECK(absl::StrContains(status.message(), "no checkpoint that can be used; the newest: "));
+  }
+  CHECK(ResolveCheckpoint(root.path()).ok());
 }
 
 TEST_CASE("a checkpoint whose manifest cannot be opened is not taken for a folder of checkpoints") {
