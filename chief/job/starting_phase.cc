@@ -13,6 +13,7 @@
 #include "chief/job/training_phase.h"
 #include "chief/plan/job_changes.h"
 #include "chief/plan/messages.h"
+#include "common/base/exit_code.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/earlier_runs.h"
@@ -37,6 +38,7 @@ RecoverySpec MakeRecoverySpec(const JobInputs& inputs) {
           .variables = ToCreateVariables(plan),
           .end = plan.max_steps,
           .mode = plan.mode,
+          .retries_reads = inputs.options.run > 1,
           .earlier = plan.earlier};
 }
 
@@ -260,7 +262,12 @@ void StartingPhase::Tick() {
     return job_->reporter->AdmissionWaitsFor(job_->control->Describe());
   };
   if (waited >= job_->inputs.options.patience) {
-    return job_->control->End({.outcome = StartTimedOut(waited, waiting_for())});
+    absl::Status outcome = StartTimedOut(waited, waiting_for());
+    const absl::Status& unread = initializer_.read_failure();
+    if (!job_->views.has_value() && !unread.ok()) {
+      outcome = WithExitCode(std::move(outcome), ExitCodeFor(unread));
+    }
+    return job_->control->End({.outcome = std::move(outcome)});
   }
   if (reminder_.Due(now)) {
     log::Warning(absl::StrCat("waiting for ", DurationText(waited), " for ", waiting_for()));

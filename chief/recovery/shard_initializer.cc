@@ -8,6 +8,7 @@
 #include "chief/sync/steps.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
+#include "common/fs/fs_error.h"
 #include "common/replicas_proto/convert.h"
 
 namespace lockstep::chief {
@@ -192,12 +193,19 @@ void ShardInitializer::Create() {
                                      [=, this, answered = std::move(answered)](
                                          absl::StatusOr<CreateVariablesReply> reply) mutable {
                                        if (reply.ok()) result_.bytes[shard] = reply->bytes();
-                                       answered(reply.status());
+                                       answered(CreationError(reply.status()));
                                      }));
       },
       &ShardInitializer::Finish));
   creating_ = phases_.back().get();
   phases_.back()->Start();
+}
+
+// A job that has trained does not end because its storage has failed for a moment.
+absl::Status ShardInitializer::CreationError(const absl::Status& status) {
+  if (!spec_.retries_reads || !IsStorageFailure(status)) return status;
+  read_failure_ = status;
+  return absl::UnavailableError(status.message());
 }
 
 void ShardInitializer::Finish() { on_done_(result_); }

@@ -62,6 +62,8 @@ class ShardInitializer {
   // Which shards have not answered, why, and which variables are not initialised for that reason.
   // Empty when all have.
   std::string DescribeWaiting() const;
+  // RecoverySpec::retries_reads: why a shard could not read the checkpoint, at its last try.
+  const absl::Status& read_failure() const { return read_failure_; }
   // Why this shard does not answer; OK when it does.
   absl::Status Problem(size_t shard) const;
 
@@ -78,6 +80,8 @@ class ShardInitializer {
   void Judge();
   absl::Status FindReplicaViews();
   void Create();
+  // What is to be said of a shard that has not created its variables.
+  absl::Status CreationError(const absl::Status& status);
   std::unique_ptr<ShardCalls> Calls(ShardCalls::Call call, void (ShardInitializer::*next)());
   void Finish();
   // The variables of shards that have not created theirs. Once there is something to create.
@@ -94,6 +98,7 @@ class ShardInitializer {
   bool names_job_ = false;  // the view on its way tells the step shard its job
   absl::Duration phase_began_;
   InitializedShards result_;
+  absl::Status read_failure_;
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> phases_;
   const ShardCalls* creating_ = nullptr;  // the last of them

@@ -29,7 +29,8 @@ struct RecoverySpec {
   CreateVariablesRequest variables;  // without the command
   GlobalStep end;                    // of the job
   StartMode mode = StartMode::kBegin;
-  std::string earlier;  // the checkpoint that a beginning would bury; empty: none
+  bool retries_reads = false;  // a checkpoint that a shard cannot read may be read later
+  std::string earlier;         // the checkpoint that a beginning would bury; empty: none
 
   // The checkpoint is of the last step.
   bool is_done() const { return variables.start_step() >= end.value(); }

@@ -1,11 +1,13 @@
 #include "chief/recovery/shard_initializer.h"
 
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 #include "common/base/version.h"
+#include "common/fs/fs_error.h"
 #include "tests/unit/chief/support/manual_executor.h"
 #include "tests/unit/chief/support/scripted_ps.h"
 
@@ -120,6 +122,47 @@ TEST_CASE("no shard is told anything while a chief does not know yet whether it 
   std::exchange(f.hanging, nullptr)(absl::OkStatus());
   CHECK(f.b.set_view.size() == 1);
   CHECK_FALSE(f.result.has_value());
+}
+
+TEST_CASE("a checkpoint that a shard cannot read now is read again where the job has trained") {
+  const auto error = GENERATE(EIO, ESTALE);
+  const bool retries = GENERATE(false, true);
+  RecoverySpec spec = Options();
+  spec.retries_reads = retries;
+  Fixture f(spec);
+  for (ScriptedPs* ps : {&f.a, &f.b})
+    f.Answer(&ps->get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
+  for (ScriptedPs* ps : {&f.a, &f.b})
+    f.Answer(&ps->set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
+  const absl::Status unread = ReadError("ckpt-3/shard-0", "read", error);
+  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(unread));
+  CHECK(f.result.has_value() != retries);
+  if (!retries) {
+    CHECK(f.result->status() == unread);
+    return;
+  }
+  CHECK(f.initializer.read_failure() == unread);
+  CHECK_THAT(f.initializer.DescribeWaiting(), Catch::Contains("ckpt-3/shard-0: cannot read"));
+  f.Answer(&f.b.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
+  f.clock.Advance(absl::Seconds(2));
+  f.initializer.Tick();
+  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
+  REQUIRE(f.result.has_value());
+  CHECK(f.result->ok());
+}
+
+TEST_CASE("a checkpoint that is damaged is not read again") {
+  RecoverySpec spec = Options();
+  spec.retries_reads = true;
+  Fixture f(spec);
+  for (ScriptedPs* ps : {&f.a, &f.b})
+    f.Answer(&ps->get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
+  for (ScriptedPs* ps : {&f.a, &f.b})
+    f.Answer(&ps->set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
+  const absl::Status damaged = absl::DataLossError("ckpt-3/shard-0: its checksum is wrong");
+  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(damaged));
+  REQUIRE(f.result.has_value());
+  CHECK(f.result->status() == damaged);
 }
 
 TEST_CASE("shards are asked, then commanded under the next term, then given their variables") {
