@@ -2,15 +2,23 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "chief/job/log_lines.h"
 #include "common/base/exit_code.h"
 #include "common/base/ids.h"
 #include "common/base/limits.h"
+#include "common/base/quantity.h"
 #include "common/config/shard_names.h"
+#include "common/fs/fs_error.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
+namespace {
+
+constexpr absl::Duration kReadPause = absl::Seconds(1);
+
+}  // namespace
 
 JobSeries::JobSeries(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,
                      Executor* executor, const Clock* clock, std::function<void()> on_ready,
@@ -56,6 +64,7 @@ void JobSeries::Start() { standby_ != nullptr ? standby_->Start() : job()->Start
 void JobSeries::Tick() {
   if (standby_ != nullptr) standby_->Tick();
   if (!IsStandingBy() && job() != nullptr) job()->Tick();
+  if (next_read_.has_value() && !is_stopped_ && clock_->Monotonic() >= *next_read_) ReadPlan();
 }
 
 void JobSeries::SetCluster(const ClusterSpec& cluster) {
@@ -90,18 +99,38 @@ void JobSeries::OnEnd(absl::Status outcome) {
 
 void JobSeries::PlanAgain(std::string lost) {
   is_between_ = true;
+  lost_ = std::move(lost);
+  planning_since_ = clock_->Monotonic();
+  ReadPlan();
+}
+
+void JobSeries::ReadPlan() {
+  next_read_.reset();
   if (disk_.joinable()) disk_.join();
   const JobPlan& plan = job()->plan();
   if (plan.job.checkpoint().folder().empty() || options_.waits_for_disk) {
-    return executor_->Post([this, next = GoBack(plan, lost)]() mutable { GoOn(std::move(next)); });
+    return executor_->Post([this, next = GoBack(plan, lost_)]() mutable { GoOn(std::move(next)); });
   }
-  disk_ = std::thread([this, plan, lost = std::move(lost)] {
+  disk_ = std::thread([this, plan, lost = lost_] {
     executor_->Post([this, next = GoBack(plan, lost)]() mutable { GoOn(std::move(next)); });
   });
 }
 
+bool JobSeries::MayReadAgain(const absl::Status& failure) {
+  const absl::Duration now = clock_->Monotonic();
+  if (!IsStorageFailure(failure) || now - planning_since_ >= options_.patience) return false;
+  if (std::exchange(read_failure_, std::string(failure.message())) != failure.message()) {
+    log::Warning(absl::StrCat("the checkpoint to go back to cannot be read, tried again every ",
+                              DurationText(kReadPause), ": ", failure.message()));
+  }
+  next_read_ = now + kReadPause;
+  return true;
+}
+
 void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
+  if (!is_stopped_ && MayReadAgain(plan.status())) return;
   is_between_ = false;
+  read_failure_.clear();
   if (is_stopped_) return;                     // the job before ends, or has ended
   if (!plan.ok()) return Stop(plan.status());  // workers, ps and standbys wait for the next job
   plan->cluster = plan_.cluster;               // it may have changed while the checkpoint was read
@@ -174,6 +203,7 @@ void JobSeries::GetStatus(Callback<ProcessStatus> done) {
   if (!HasCommand()) return standby_->GetStatus(std::move(done));
   ProcessStatus status;
   job()->FillStatus(&status);
+  if (is_between_ && !read_failure_.empty()) status.set_waiting_for(read_failure_);
   done(std::move(status));
 }
 

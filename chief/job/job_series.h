@@ -63,8 +63,12 @@ class JobSeries {
   // Calls are those of the job, not of a chief that another one precedes.
   bool HasCommand() const { return standby_ == nullptr || (!IsStandingBy() && !jobs_.empty()); }
   void OnEnd(absl::Status outcome);
-  // Plans where the job starts next, on the disk's thread where there is a checkpoint folder.
+  // Plans where the job starts next, until that is known or patience is over.
   void PlanAgain(std::string lost);
+  // On the disk's thread where there is a checkpoint folder.
+  void ReadPlan();
+  // The storage of the checkpoints has failed: the plan is to be read again.
+  bool MayReadAgain(const absl::Status& failure);
   void GoOn(absl::StatusOr<JobPlan> plan);
   // Once, for good.
   void End(absl::Status outcome);
@@ -84,9 +88,13 @@ class JobSeries {
   std::unique_ptr<Standby> standby_;  // null: it does not stand by
   StandbyCallers callers_;
   bool is_between_ = false;  // the last one has ended, the next one's start is being read
-  bool is_stopped_ = false;  // the job does not go on
-  std::vector<Answer<StopReply>> stops_;  // operators who wait for the end
-  std::optional<absl::Status> outcome_;   // after the end
+  std::string lost_;         // of the last one: why the next one goes back
+  absl::Duration planning_since_;
+  std::optional<absl::Duration> next_read_;  // of the plan; nullopt: none is to be repeated
+  std::string read_failure_;                 // of the last one; empty: none has failed
+  bool is_stopped_ = false;                  // the job does not go on
+  std::vector<Answer<StopReply>> stops_;     // operators who wait for the end
+  std::optional<absl::Status> outcome_;      // after the end
   std::thread disk_;
 };
 

@@ -1,10 +1,15 @@
-// A disk that hangs while a chief takes command: the lease is renewed meanwhile.
+// A disk that hangs while a chief takes command: the lease is renewed meanwhile. One that fails for
+// a moment while the job goes back: it is read again.
 #include <catch2/catch.hpp>
+#include <cerrno>
 
 #include "absl/strings/match.h"
 #include "chief/checkpoint/folder_claim.h"
+#include "chief/job/job_series.h"
 #include "common/base/exit_code.h"
+#include "common/base/lost_variables.h"
 #include "common/checkpoint/owner.h"
+#include "common/fs/fs_error.h"
 #include "tests/support/disk_faults.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/job/job_fixture.h"
@@ -87,6 +92,99 @@ TEST_CASE("a chief that ends before it commands does not keep the folder it was 
   f.executor.AwaitWork();
   CHECK(f.ps.set_view.size() == 0);
   CHECK(FolderClaim(folder.path()).Enter(kOther).ok());
+}
+
+// A job that has lost its variables, and reads where to go back to.
+struct GoingBack {
+  explicit GoingBack(const test::TemporaryFolder& folder)
+      : series(
+            PlanIn(folder), {.job_id = 9, .patience = absl::Seconds(60), .waits_for_disk = true},
+            {&ps}, &executor, &clock, [] {},
+            [this](absl::Status status) { ended = std::move(status); }) {
+    series.Start();
+    Answer(&ps.get_view, SetViewReply());
+    Answer(&ps.set_view, SetViewReply());
+  }
+  template <typename Calls, typename Reply>
+  void Answer(Calls* calls, Reply reply) {
+    executor.Run();
+    REQUIRE(calls->size() == 1);
+    calls->Answer(std::move(reply));
+    executor.Run();
+  }
+  void Pass(absl::Duration time) {
+    for (absl::Duration t; t < time; t += absl::Milliseconds(100)) {
+      clock.Advance(absl::Milliseconds(100));
+      series.Tick();
+      executor.Run();
+    }
+  }
+  std::string WaitingFor() {
+    std::string waiting_for;
+    series.GetStatus(
+        [&](const absl::StatusOr<ProcessStatus>& status) { waiting_for = status->waiting_for(); });
+    return waiting_for;
+  }
+
+  ScriptedPs ps;
+  ManualExecutor executor;
+  ManualClock clock;
+  std::optional<absl::Status> ended;
+  JobSeries series;
+};
+
+TEST_CASE("a job whose storage fails for a moment when it goes back reads the checkpoints again") {
+  const test::TemporaryFolder folder;
+  const std::string error = GENERATE("EIO", "ESTALE");
+  GoingBack f(folder);
+  SetDiskFaults(folder.path() + ",open,OWNER.json,1," + error);
+  f.Answer(&f.ps.create, LostVariablesError("ps 0 (127.0.0.1:1)"));
+  CHECK(f.ps.get_view.size() == 0);
+  CHECK(absl::StrContains(f.WaitingFor(), "/OWNER.json: cannot open: "));
+  f.Pass(absl::Seconds(1.2));
+  SetDiskFaults("");
+  CHECK(f.ps.get_view.size() == 1);  // of the next start
+  CHECK_FALSE(f.ended.has_value());
+}
+
+TEST_CASE("a job whose storage does not come back ends when its patience is over") {
+  const test::TemporaryFolder folder;
+  GoingBack f(folder);
+  SetDiskFaults(folder.path() + ",open,OWNER.json,*,EIO");
+  f.Answer(&f.ps.create, LostVariablesError("ps 0 (127.0.0.1:1)"));
+  bool is_left = false;
+  SECTION("by itself") { f.Pass(absl::Seconds(70)); }
+  SECTION("or when it is told to") {
+    f.Pass(absl::Seconds(5));
+    CHECK_FALSE(f.ended.has_value());
+    f.series.Leave(absl::CancelledError("told to stop"));
+    is_left = true;
+    f.Pass(absl::Seconds(5));
+  }
+  SetDiskFaults("");
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == (is_left ? ExitCode::kTerminated : ExitCode::kIoError));
+  CHECK(f.ps.get_view.size() == 0);
+}
+
+TEST_CASE("a ps that cannot read the checkpoint to go back to is asked until patience is over") {
+  const test::TemporaryFolder folder;
+  GoingBack f(folder);
+  f.Answer(&f.ps.create, LostVariablesError("ps 0 (127.0.0.1:1)"));
+  f.Answer(&f.ps.get_view, SetViewReply());
+  f.Answer(&f.ps.set_view, SetViewReply());
+  int tries = 0;
+  for (int ticks = 0; ticks < 700; ++ticks) {
+    if (f.ps.create.size() > 0 && ++tries > 0) {
+      f.ps.create.Answer(ReadError("ckpt-3/shard-0", "read", EIO));
+    }
+    f.Pass(absl::Milliseconds(100));
+    if (ticks == 100) CHECK(absl::StrContains(f.WaitingFor(), "ckpt-3/shard-0: cannot read: "));
+  }
+  CHECK(tries > 20);
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kIoError);
+  CHECK(absl::StrContains(f.ended->message(), "ckpt-3/shard-0: cannot read: "));
 }
 
 }  // namespace
