@@ -6,9 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/client/status_client.h"
 #include "tests/integration/cluster.h"
 #include "tests/support/process.h"
 #include "tests/support/wait.h"
@@ -82,6 +85,43 @@ TEST_CASE("a job whose processes are all told to end at once is saved") {
   INFO(cluster.Logs());
   CHECK(code == 143);
   CHECK(SavedStep(cluster) > 20);
+}
+
+bool AwaitWait(Cluster& cluster, int worker, const std::string& what) {
+  const absl::Time deadline = absl::Now() + kWhole;
+  while (absl::Now() < deadline) {
+    const auto status = FetchStatus(cluster.spec().workers[worker], absl::Seconds(1));
+    if (status.ok() && absl::StartsWith(status->waiting_for(), what)) return true;
+    cluster.chief().Wait(absl::Milliseconds(20));
+  }
+  return false;
+}
+
+TEST_CASE("a worker that is told to end finishes the push of which a ps has a part") {
+  Cluster cluster(2, 2);
+  JobText job = Job(kForeverSteps, cluster);
+  job.sync = "token_policy: FIFO";
+  cluster.StartAll(job, {}, /*workers=*/1);
+  cluster.SlowDown(absl::Milliseconds(300));
+  cluster.StartWorker(1);
+  REQUIRE(cluster.WaitForStep(5, kWhole));
+  // In the middle of a step, when both workers have its values.
+  REQUIRE(AwaitWait(cluster, 0, "the other workers"));
+  cluster.ps(1).Signal(SIGSTOP);
+  REQUIRE(AwaitWait(cluster, 1, "the ps to take the gradient"));
+  // The other ps has closed its part of the step, so that no earlier one can be saved.
+  for (int i = 0; i < 2; ++i) {
+    cluster.worker(i).Signal(SIGTERM);
+    cluster.ps(i).Signal(SIGTERM);
+  }
+  cluster.chief().Signal(SIGTERM);
+  CHECK(cluster.worker(1).Wait(absl::Milliseconds(300)) == std::nullopt);
+  cluster.ps(1).Signal(SIGCONT);
+  const auto code = cluster.chief().Wait(kEnd);
+  for (int i = 0; i < 2; ++i) CHECK(cluster.worker(i).Wait(kEnd) == 143);
+  INFO(cluster.Logs());
+  CHECK(code == 143);
+  CHECK(SavedStep(cluster) > 5);
 }
 
 TEST_CASE("an asynchronous job is saved when its chief is told to end") {

@@ -93,6 +93,8 @@ class Trainer {
   GroupViewId failed_view() const {
     return groups_ == nullptr ? GroupViewId() : groups_->failed_view();
   }
+  // UpdateStrategy::OwedGradient. Thread-safe.
+  uint64_t OwedGradient() const { return strategy_->OwedGradient(); }
   // Ends Run with CANCELLED. Thread-safe.
   void Cancel() { strategy_->Cancel(); }
 

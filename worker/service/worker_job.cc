@@ -24,6 +24,9 @@ constexpr absl::Duration kLookForStop = absl::Milliseconds(50);
 constexpr absl::Duration kGoodbye = absl::Seconds(1);
 // For a step to begin of which a departing worker has no share.
 constexpr absl::Duration kDeparture = absl::Seconds(3);
+// For the gradient at hand. A ps that is told to end with this worker serves for a second more, in
+// which the chief has to close the step and begin to save it.
+constexpr absl::Duration kLastGradient = absl::Milliseconds(700);
 
 WorkerIdentity IdentityOf(const WorkerJobOptions& options) {
   WorkerIdentity identity;
@@ -272,10 +275,25 @@ std::vector<std::thread> WorkerJob::StartTraining() {
   return threads;
 }
 
+std::vector<uint64_t> WorkerJob::OwedGradients() const {
+  std::vector<uint64_t> owed;
+  for (const auto& trainer : trainers_) owed.push_back(trainer->OwedGradient());
+  return owed;
+}
+
+bool WorkerJob::Owes(const std::vector<uint64_t>& gradients) const {
+  const std::vector<uint64_t> owed = OwedGradients();
+  for (size_t i = 0; i < owed.size(); ++i) {
+    if (gradients[i] != 0 && owed[i] == gradients[i]) return true;
+  }
+  return false;
+}
+
 absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
   std::vector<std::thread> training = StartTraining();
   absl::Status end;
-  absl::Duration told;  // to stop, and departs
+  std::optional<absl::Duration> told;  // to stop
+  std::vector<uint64_t> at_hand;       // gradients, at that time
   while (true) {
     absl::MutexLock lock(&mutex_);
     if (ended_.AwaitFor(&mutex_, absl::Condition(this, &WorkerJob::HasEnded), kLookForStop)) {
@@ -284,11 +302,16 @@ absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
     }
     if (!stop->HasBeenNotified()) continue;
     const absl::Duration now = Clock::Real()->Monotonic();
-    if (MayDepart() && !departs_.exchange(true)) {
+    if (!told.has_value()) {
       told = now;
-      heartbeat_->Depart();
+      at_hand = OwedGradients();
+      if (MayDepart()) {
+        departs_.store(true);
+        heartbeat_->Depart();
+      }
     }
-    if (!MayDepart() || now - told >= kDeparture) {
+    const bool has_more = MayDepart() || Owes(at_hand);
+    if (!has_more || now - *told >= (MayDepart() ? kDeparture : kLastGradient)) {
       end = absl::CancelledError("told to stop");
       break;
     }

@@ -90,6 +90,10 @@ class WorkerJob {
   void StartEvaluator();
   // Of a job whose workers come and go: lets the chief divide the batch over the others first.
   bool MayDepart() const { return options_.registration.has_share(); }
+  // By trainer: UpdateStrategy::OwedGradient.
+  std::vector<uint64_t> OwedGradients() const;
+  // Whether one of these is still owed.
+  bool Owes(const std::vector<uint64_t>& gradients) const;
   void ReportFailure(const absl::Status& failure);
   void EndWith(absl::Status status);
   bool HasEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); }

@@ -73,6 +73,11 @@ class UpdateStrategy {
   // Between BeginStep and EndStep: the step that follows for certain, if the strategy knows.
   virtual std::optional<GlobalStep> PredictNext() const = 0;
 
+  // The number of a gradient of which the ps may have a part, while the rest is still to come: from
+  // the callback of BeginStep until they have judged it, or hold it until the step is over. 0:
+  // there is none, or its parts need not be together. Thread-safe.
+  virtual uint64_t OwedGradient() const { return 0; }
+
   // What the pending callback waits for, for people; empty: none is pending. Thread-safe.
   virtual std::string DescribeWait() const = 0;
   // Ends pending callbacks, and those of later calls, with CANCELLED. Thread-safe.

@@ -62,6 +62,7 @@ void ParameterServerStrategy::TellValues(absl::StatusOr<GlobalStep> version) {
   gradients_.BindRowGradients(values);
   push_seq_ = push_seq_.next();
   stamps_.assign(stamps_.size(), input_.step);
+  owed_.store(push_seq_.value());
   shards_->Begin(push_seq_, input_.step, stamps_);
   done(StepValues{
       .version = *version, .values = {values, input_.rows}, .gradients = gradients_.views()});
@@ -85,16 +86,20 @@ void ParameterServerStrategy::EndStep(const std::optional<StepInput>& predicted,
   if (may_fuse && predicted.has_value()) {
     shards_->cache().FetchAhead(predicted->step, predicted->rows);
   }
-  wait_.Set(shards_->HoldsGradient() ? "the other workers" : "the ps to take the gradient",
-            input_.step);
+  const bool is_held = shards_->HoldsGradient();
+  uint64_t sent = push_seq_.value();
+  wait_.Set(is_held ? "the other workers" : "the ps to take the gradient", input_.step);
   shards_->End(may_fuse ? dequeue_seq_ : DequeueSeq(),
                [this](absl::StatusOr<std::span<const PushSummary>> summaries) {
                  OnJudged(std::move(summaries));
                });
+  // The next step may have begun by now.
+  if (is_held) owed_.compare_exchange_strong(sent, 0);
 }
 
 void ParameterServerStrategy::OnJudged(absl::StatusOr<std::span<const PushSummary>> summaries) {
   if (!summaries.ok()) return TellOutcome(summaries.status());
+  owed_.store(0);
   outcome_.judged_at = clock_->Monotonic();
   AddVerdicts(*summaries, &outcome_);
   AskForToken((*summaries)[kStepShard].token);

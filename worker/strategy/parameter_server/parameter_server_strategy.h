@@ -2,6 +2,7 @@
 // number is the next step, stands between two steps.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -43,6 +44,7 @@ class ParameterServerStrategy final : public UpdateStrategy {
   void AddGradients(std::span<const int> variables) override;
   void EndStep(const std::optional<StepInput>& predicted, Callback<StepOutcome> done) override;
   std::optional<GlobalStep> PredictNext() const override;
+  uint64_t OwedGradient() const override { return owed_.load(); }
   std::string DescribeWait() const override { return wait_.Describe(); }
   void Cancel() override { shards_->Cancel(); }
 
@@ -74,6 +76,7 @@ class ParameterServerStrategy final : public UpdateStrategy {
   Callback<StepValues> begun_;
   Callback<StepOutcome> ended_;
   PushSeq push_seq_;
+  std::atomic<uint64_t> owed_ = 0;
   DequeueSeq dequeue_seq_;
   std::unique_ptr<ShardGroup> shards_;  // last: its calls use all above
 };
