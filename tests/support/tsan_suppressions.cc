@@ -14,5 +14,6 @@ extern "C" const char* __tsan_default_suppressions() {
          "race:ServerCallbackUnaryImpl::ServerCallbackUnaryImpl\n"
          "race:ServerCallbackUnaryImpl::Finish(grpc::Status)$\n"
          "race:lockstep::RawChannel::InFlight::InFlight\n"
+         "race:lockstep::rpc::CallEvent<*>::Arm\n"
          "race:lockstep::rpc::AlarmTimer::Pending::Pending\n";
 }
