@@ -78,6 +78,10 @@ absl::StatusOr<FileDescriptor> OpenLog(const Command& command) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(1);
+  // A shell starts what runs in its background with SIGINT ignored. Until the program waits for
+  // signals, an ignored one is lost.
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -72,6 +72,18 @@ TEST_CASE("signals that the launcher keeps for itself reach the program") {
   CHECK_THAT(DescribeEnd(status), Contains("signal 15"));
 }
 
+TEST_CASE("signals that the launcher ignores reach the program") {
+  const test::TemporaryFolder folder;
+  for (const int ignored : {SIGINT, SIGTERM}) {
+    const auto before = signal(ignored, SIG_IGN);
+    const auto pid = Start(Shell("kill -" + std::to_string(ignored) + " $$; exit 3",
+                                 folder.Path(std::to_string(ignored))));
+    signal(ignored, before);
+    REQUIRE(pid.ok());
+    CHECK(ExitCodeOf(Wait(*pid)) == 128 + ignored);
+  }
+}
+
 TEST_CASE("a program that is not there and a log that cannot be made are errors") {
   const test::TemporaryFolder folder;
   const auto missing = Start(
