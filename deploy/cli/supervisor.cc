@@ -23,6 +23,8 @@ constexpr absl::Duration kFailGrace = absl::Seconds(1);
 constexpr absl::Duration kStopGrace = absl::Seconds(5);
 // For the chief to save the model (its --drain) and to tell the others.
 constexpr absl::Duration kSaveGrace = absl::Seconds(30);
+// timeout(1) and launchers signal first the process, then its group: one wish, two signals.
+constexpr absl::Duration kRepeatedSignal = absl::Milliseconds(500);
 // Others who have to end with a task, or the one whose port it wants, have ended by then.
 constexpr absl::Duration kReturnPause = absl::Seconds(1);
 constexpr int kLogLines = 8;
@@ -100,10 +102,12 @@ void Supervisor::HandleSignals() {
   signalfd_siginfo info;
   while (read(signals_.get(), &info, sizeof info) == sizeof info) {
     if (info.ssi_signo == SIGCHLD) continue;
+    const absl::Duration now = Clock::Real()->Monotonic();
     if (outcome_.phase() == RunOutcome::Phase::kInterrupted) {
-      Signal(SIGKILL);
+      if (now - interrupted_at_ >= kRepeatedSignal) Signal(SIGKILL);
       continue;
     }
+    interrupted_at_ = now;
     outcome_.Interrupt(info.ssi_signo);
     const std::vector<pid_t> chiefs = PidsOfChiefs();
     if (chiefs.empty()) {

@@ -37,7 +37,8 @@ class Supervisor {
   // when it has given up by itself. `tick` is called a few times a second,
   // as long as nothing went wrong and nobody asked to stop.
   // A first SIGINT, SIGTERM or SIGHUP asks the chiefs to save and to end the job, then what is left
-  // to end, and kills what takes longer than kStopGrace; a second kills all at once.
+  // to end, and kills what takes longer than kStopGrace. A second one kills all at once,
+  // unless it comes within kRepeatedSignal.
   int Run(const std::function<void()>& tick);
 
  private:
@@ -62,6 +63,7 @@ class Supervisor {
   std::vector<pid_t> pids_;                 // by task; 0: not started or gone
   std::vector<absl::Duration> returns_at_;  // by task, monotonic; infinite: it is not awaited
   bool asked_to_stop_ = false;
+  absl::Duration interrupted_at_;  // monotonic: when the first signal came
   // Monotonic: when patience with the present phase ends.
   absl::Duration deadline_ = absl::InfiniteDuration();
 };

@@ -296,6 +296,23 @@ TEST_CASE("Ctrl-C lets the chief save before the others are told to end") {
   CHECK(launch.LeftNothing());
 }
 
+TEST_CASE("a signal that comes twice at once lets the chief save, too") {
+  const TemporaryFolder happened;
+  const std::string log = happened.Path("log");
+  const std::string wait = "echo ready\nwhile :; do sleep 0.05; done\n";
+  const Launch launch(
+      {.chief = "trap 'sleep 0.3; echo saved >> " + log + "; exit 130' INT\n" + wait});
+  Process up(launch.Command());
+  REQUIRE(up.WaitForOutput("state:", absl::Seconds(10)));
+  REQUIRE(launch.Says("chief", "ready"));
+  // Two different ones: the kernel would make one of two equal ones.
+  up.Signal(SIGINT);
+  up.Signal(SIGTERM);
+  CHECK(up.Wait(absl::Seconds(10)).has_value());
+  CHECK(happened.Read("log") == "saved\n");
+  CHECK(launch.LeftNothing());
+}
+
 TEST_CASE("processes that ignore SIGTERM are killed after a while, or by a second Ctrl-C") {
   const std::string stubborn = "trap '' TERM\necho deaf\nwhile :; do sleep 1; done\n";
   const Launch launch({stubborn, stubborn, stubborn, stubborn, stubborn});
