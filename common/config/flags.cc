@@ -20,6 +20,7 @@ namespace lockstep {
 namespace {
 
 constexpr char kHelp[] = "help";
+constexpr char kShortHelp[] = "h";
 constexpr char kVersionFlag[] = "version";
 
 std::string Shown(absl::string_view text) { return absl::CHexEscape(text.substr(0, 300)); }
@@ -125,7 +126,8 @@ FlagsResult ParseFlags(absl::string_view program, absl::string_view usage,
   FlagsResult result;
   for (absl::string_view argument : arguments) {
     if (!StripDashes(&argument)) continue;
-    if (argument == kHelp) return {true, ExitCode::kDone, absl::StrCat(usage, FlagList())};
+    if (argument == kHelp || argument == kShortHelp)
+      return {true, ExitCode::kDone, absl::StrCat(usage, FlagList())};
     if (argument == kVersionFlag) {
       return {true, ExitCode::kDone, absl::StrCat(program, " ", kVersion, "\n")};
     }

@@ -91,6 +91,7 @@ TEST_CASE_METHOD(FlagsFixture, "Help lists every flag and wins over mistakes") {
   CHECK_THAT(result.output, StartsWith("Serves variables.\n"));
   CHECK_THAT(result.output, Contains("--cluster  file with the cluster spec\n"));
   CHECK_THAT(result.output, Contains("--task_index  index of this task (default: -1)"));
+  CHECK(ParseFlags("ps", "Serves variables.\n", {"-h"}).output == result.output);
   CHECK_THAT(result.output, Contains("--insecure") && Contains("--help") && Contains("--version"));
 }
 
