@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/remedy.h"
 #include "common/fs/file_descriptor.h"
 #include "common/fs/fs_error.h"
 #include "common/fs/input_file.h"
@@ -23,7 +24,10 @@ constexpr mode_t kForbidden = S_IWGRP | S_IRWXO;
 
 absl::StatusOr<std::string> ReadSecret(const std::string& path, size_t max_bytes) {
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0) return ReadError(path, "open the file", errno);
+  if (::stat(path.c_str(), &info) != 0) {
+    return AddRemedy(ReadError(path, "open the file", errno),
+                     "name a file that exists and that this user may read");
+  }
   const bool is_ours = info.st_uid == ::geteuid();
   const mode_t forbidden = is_ours ? (S_IRWXG | S_IRWXO) : kForbidden;
   if ((info.st_mode & forbidden) != 0) {
@@ -37,7 +41,14 @@ absl::StatusOr<std::string> ReadSecret(const std::string& path, size_t max_bytes
 absl::Status WriteSecret(const std::string& path, absl::string_view text) {
   const FileDescriptor file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.valid()) return WriteError(path, "make the file", errno);
+  if (!file.valid() && errno == EEXIST) {
+    return AddRemedy(WriteError(path, "make the file", EEXIST),
+                     "choose another name, or remove the file if nobody uses its secret");
+  }
+  if (!file.valid()) {
+    return AddRemedy(WriteError(path, "make the file", errno),
+                     "name a file in a folder in which this user may write");
+  }
   const int error = file.Write(std::as_bytes(std::span(text.data(), text.size())));
   return error == 0 ? absl::OkStatus() : WriteError(path, "write the file", error);
 }

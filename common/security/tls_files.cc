@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/fs/input_file.h"
 #include "common/security/openssl_objects.h"
@@ -39,8 +40,11 @@ absl::StatusOr<std::vector<X509Pointer>> ParseCertificates(const std::string& pa
 }
 
 absl::StatusOr<std::vector<X509Pointer>> ReadCertificates(const std::string& path) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostPemBytes));
-  return ParseCertificates(path, text);
+  const absl::StatusOr<std::string> text = ReadFile(path, kMostPemBytes);
+  if (!text.ok()) {
+    return AddRemedy(text.status(), "name a PEM file that exists and that this user may read");
+  }
+  return ParseCertificates(path, *text);
 }
 
 // Without a terminal there is nobody to ask for the passphrase of a key.

@@ -75,6 +75,8 @@ TEST_CASE("Files that are missing or hold something else are named") {
       CheckTlsFiles({.certificate = good.certificate, .authorities = "/none"}, true).status();
   CHECK(ExitCodeFor(missing) == ExitCode::kInputNotFound);
   CHECK(absl::StartsWith(missing.message(), "/none: "));
+  CHECK(absl::EndsWith(missing.message(),
+                       "Remedy: name a PEM file that exists and that this user may read"));
 }
 
 }  // namespace

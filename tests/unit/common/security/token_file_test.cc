@@ -25,7 +25,12 @@ TEST_CASE("A secret is written for its owner alone, and over nothing") {
   struct stat info;
   REQUIRE(::stat(path.c_str(), &info) == 0);
   CHECK((info.st_mode & 07777) == 0600);
-  CHECK_FALSE(WriteSecret(path, JobToken::NewText()).ok());
+  const absl::Status taken = WriteSecret(path, JobToken::NewText());
+  CHECK(ExitCodeFor(taken) == ExitCode::kCannotCreate);
+  CHECK(absl::StrContains(taken.message(), "Remedy: choose another name, or remove the file"));
+  const absl::Status nowhere = WriteSecret(folder.Path("no/token"), JobToken::NewText());
+  CHECK(ExitCodeFor(nowhere) == ExitCode::kCannotCreate);
+  CHECK(absl::StrContains(nowhere.message(), "Remedy: name a file in a folder"));
   CHECK(folder.Read("token") == text);
   REQUIRE(::symlink(path.c_str(), folder.Path("link").c_str()) == 0);
   CHECK_FALSE(WriteSecret(folder.Path("link"), JobToken::NewText()).ok());
@@ -70,6 +75,8 @@ TEST_CASE("A token file that is missing or no file is named") {
   const absl::Status missing = ReadJobToken(folder.Path("none")).status();
   CHECK(ExitCodeFor(missing) == ExitCode::kInputNotFound);
   CHECK(absl::StartsWith(missing.message(), folder.Path("none")));
+  CHECK(absl::EndsWith(missing.message(),
+                       "Remedy: name a file that exists and that this user may read"));
   REQUIRE(::mkfifo(folder.Path("pipe").c_str(), 0600) == 0);
   CHECK_FALSE(ReadJobToken(folder.Path("pipe")).ok());
 }
