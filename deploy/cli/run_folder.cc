@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/fs/folder.h"
 #include "common/fs/fs_error.h"
@@ -23,6 +24,7 @@ namespace lockstep::deploy {
 namespace {
 
 constexpr char kLogs[] = "logs";
+constexpr char kOtherFolder[] = "--run_dir=DIR names a folder in which this user may write";
 
 std::string Absolute(const std::string& path) {
   std::error_code error;
@@ -37,7 +39,7 @@ RunFolder::RunFolder(std::string path, FileDescriptor lock)
 
 absl::StatusOr<RunFolder> RunFolder::Claim(const std::string& path) {
   const std::string absolute = Absolute(path);
-  LOCKSTEP_RETURN_IF_ERROR(MakeFolders(JoinPath(absolute, kLogs)));
+  LOCKSTEP_RETURN_IF_ERROR(AddRemedy(MakeFolders(JoinPath(absolute, kLogs)), kOtherFolder));
   FileDescriptor folder(::open(absolute.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return WriteError(absolute, "open the folder", errno);
   if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -54,7 +56,7 @@ absl::StatusOr<RunFolder> RunFolder::ClaimNew(const std::string& job_name) {
   const std::string base =
       Absolute(absl::StrCat("runs/", IsEntryName(job_name) ? job_name : "job", "-",
                             absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone())));
-  LOCKSTEP_RETURN_IF_ERROR(MakeFolders(FolderOf(base)));
+  LOCKSTEP_RETURN_IF_ERROR(AddRemedy(MakeFolders(FolderOf(base)), kOtherFolder));
   std::string path = base;
   // Of several launchers at once one makes it, the others go on.
   for (int again = 2; ::mkdir(path.c_str(), 0750) != 0; ++again) {

@@ -28,6 +28,13 @@ TEST_CASE("the folder of a run has one launcher at a time") {
   CHECK(RunFolder::Claim(path).ok());
 }
 
+TEST_CASE("a folder that cannot be made has a remedy") {
+  const TemporaryFolder folder;
+  const absl::Status file = RunFolder::Claim(folder.Write("file", "text")).status();
+  CHECK_THAT(std::string(file.message()),
+             Catch::StartsWith(folder.Path("file")) && Catch::Contains("Remedy: --run_dir=DIR"));
+}
+
 TEST_CASE("launchers that start in the same second get folders of their own") {
   const TemporaryFolder folder;
   const auto before = std::filesystem::current_path();
