@@ -34,10 +34,12 @@ absl::StatusOr<int> MakeAll() {
   const std::string folder = absl::GetFlag(FLAGS_folder);
   const int days = absl::GetFlag(FLAGS_days);
   if (folder.empty() || absl::GetFlag(FLAGS_cluster).empty()) {
-    return UsageError("Remedy: ./lockstep certificates FOLDER --cluster=FILE");
+    return UsageError(absl::StrCat(folder.empty() ? "no folder is named" : "--cluster: not set",
+                                   ". Remedy: ./lockstep certificates FOLDER --cluster=FILE"));
   }
   if (days < 1 || days > kMaxDays) {
-    return UsageError(absl::StrCat("--days must be 1 to ", kMaxDays));
+    return UsageError(
+        absl::StrCat("--days: expected 1 to ", kMaxDays, ", got ", days, ". Remedy: --days=365"));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const ClusterSpec cluster,
                             ReadClusterFile(absl::GetFlag(FLAGS_cluster)));

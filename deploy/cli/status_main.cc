@@ -48,6 +48,13 @@ std::string Separator(bool first) {
                       absl::FormatTime("%Y-%m-%d %H:%M:%S\n", absl::Now(), absl::LocalTimeZone()));
 }
 
+absl::Status NoProcessError(const absl::Status& status) {
+  if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
+  return AddRemedy(status,
+                   "if the process runs, its address, which the cluster spec names and "
+                   "lockstep up prints");
+}
+
 absl::StatusOr<int> ShowStatus() {
   const std::string address = absl::GetFlag(FLAGS_address);
   if (auto parsed = ParseAddress(address); !parsed.ok()) {
@@ -59,7 +66,7 @@ absl::StatusOr<int> ShowStatus() {
   for (bool first = true;; first = false) {
     auto status = FetchStatus(address, kTimeout, credentials.get());
     if (!status.ok() && !first) return 0;  // it has ended
-    if (!status.ok()) return status.status();
+    if (!status.ok()) return NoProcessError(status.status());
     if (watch) std::fputs(Separator(first).c_str(), stdout);
     std::fputs(Text(*status).c_str(), stdout);
     LOCKSTEP_RETURN_IF_ERROR(FlushOutput());

@@ -192,5 +192,18 @@ TEST_CASE("a model that is used on other data than its own says what it takes") 
   CheckEnds(evaluate, 64, {"--layer: not a flag of evaluate. Remedy: predict takes it"});
 }
 
+TEST_CASE("a tool that lacks an argument, or reaches nobody, says what to do") {
+  const Cluster cluster(1, 1);
+  const std::string address = cluster.spec().ps[0];
+  CheckEnds({Binary("deploy/cli/status"), address}, 138,
+            {address, "Remedy: if the process runs, its address"});
+  const std::string make = Binary("deploy/cli/certificates");
+  const std::string remedy = "Remedy: ./lockstep certificates FOLDER --cluster=FILE";
+  CheckEnds({make}, 64, {"no folder is named", remedy});
+  CheckEnds({make, "tls"}, 64, {"--cluster: not set", remedy});
+  CheckEnds({make, "tls", "--cluster=c.json", "--days=0"}, 64,
+            {"--days: expected 1 to 3650, got 0", "Remedy: --days=365"});
+}
+
 }  // namespace
 }  // namespace lockstep::test
