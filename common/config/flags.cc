@@ -126,8 +126,9 @@ FlagsResult ParseFlags(absl::string_view program, absl::string_view usage,
   FlagsResult result;
   for (absl::string_view argument : arguments) {
     if (!StripDashes(&argument)) continue;
-    if (argument == kHelp || argument == kShortHelp)
+    if (argument == kHelp || argument == kShortHelp) {
       return {true, ExitCode::kDone, absl::StrCat(usage, FlagList())};
+    }
     if (argument == kVersionFlag) {
       return {true, ExitCode::kDone, absl::StrCat(program, " ", kVersion, "\n")};
     }
