@@ -70,13 +70,14 @@ ReplicatedStrategy::ReplicatedStrategy(const ReplicatedOptions& options,
       clipping_(ClippingOf(options.optimizer.clipping())),
       loss_(loss, kNoRows, nullptr),
       stamps_(resources.shards.size()),
+      groups_(std::move(groups)),
+      reduction_(groups_.get(),
+                 [this](const ReducerOfGroup& group, StatusCallback done) {
+                   PrepareGroup(group, std::move(done));
+                 }),
       reader_(options.shards.session, layout, rules_, resources),
       writer_(options.shards.session, resources),
-      groups_(std::move(groups)),
-      member_reader_(layout, rules_, resources.timer, resources.clock),
-      reduction_(groups_.get(), [this](const ReducerOfGroup& group, StatusCallback done) {
-        PrepareGroup(group, std::move(done));
-      }) {}
+      member_reader_(layout, rules_, resources.timer, resources.clock) {}
 
 ReplicatedStrategy::~ReplicatedStrategy() { Cancel(); }
 

@@ -122,12 +122,13 @@ class ReplicatedStrategy final : public UpdateStrategy {
   PushSeq push_seq_;
   DequeueSeq dequeue_seq_;
   std::vector<GlobalStep> stamps_;  // by shard
-  // Last: their calls use all above.
+  // Last: their calls use all above. Answers to the readers and the writer go on with the
+  // reduction, so these three, whose destructors wait for their calls, are destroyed before it.
+  std::unique_ptr<ReducerSource> groups_;
+  StepReduction reduction_;
   StateReader reader_;
   VersionWriter writer_;
-  std::unique_ptr<ReducerSource> groups_;
   MemberStateReader member_reader_;
-  StepReduction reduction_;
   std::unique_ptr<ShardGroup> shards_;
 };
 

@@ -25,11 +25,11 @@ class LiveCount {
     count_ += change;
     changed_.Signal();
   }
-  // False: there are still more after 10 s.
-  bool AwaitAtMost(int most) {
+  // False: there are still more after `limit`.
+  bool AwaitAtMost(int most, absl::Duration limit = absl::Seconds(10)) {
     const auto is_reached = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return count_ <= most; };
     absl::MutexLock lock(&mutex_);
-    return changed_.AwaitFor(&mutex_, absl::Condition(&is_reached), absl::Seconds(10));
+    return changed_.AwaitFor(&mutex_, absl::Condition(&is_reached), limit);
   }
 
  private:

@@ -2,7 +2,11 @@
 #include "worker/strategy/replicated/replicated_strategy.h"
 
 #include <catch2/catch.hpp>
+#include <thread>
+#include <utility>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "tests/support/await.h"
 #include "tests/support/manual_time.h"
 #include "tests/unit/worker/strategy/replicated/fake_reducer_source.h"
@@ -10,6 +14,9 @@
 
 namespace lockstep::worker {
 namespace {
+
+// Destroying a strategy takes less where nothing is waited for.
+constexpr absl::Duration kMoment = absl::Milliseconds(50);
 
 // Members that answer when the test says so.
 class HeldMembers final : public MemberStates {
@@ -43,7 +50,9 @@ class IdlePs final : public TensorTransport {
 
 // Waits for the group that it joins at step 5.
 struct JoiningWorker {
-  JoiningWorker() {
+  JoiningWorker() { BeginStep(values.done()); }
+  explicit JoiningWorker(Callback<StepValues> told) { BeginStep(std::move(told)); }
+  void BeginStep(Callback<StepValues> told) {
     auto groups = std::make_unique<FakeReducerSource>();
     source = groups.get();
     ReplicatedOptions options;
@@ -52,7 +61,7 @@ struct JoiningWorker {
     strategy = *ReplicatedStrategy::Create(options, layout, loss,
                                            {.shards = shards, .timer = &time, .clock = &time},
                                            std::move(groups));
-    strategy->BeginStep({.step = GlobalStep(5)}, values.done());
+    strategy->BeginStep({.step = GlobalStep(5)}, std::move(told));
   }
   void TellGroup() { source->Tell({.step = GlobalStep(5), .holders = {1}, .states = &members}); }
 
@@ -81,6 +90,27 @@ TEST_CASE("variables whose reading ends with its group are read in the next one"
   CHECK(worker.source->failures.size() == 1);
   worker.strategy->Cancel();
   CHECK(absl::IsCancelled(worker.values.Wait().status()));
+}
+
+// Training that has been told may destroy the strategy while the thread of the answer, which may go
+// on with the reduction, is still on its way out.
+TEST_CASE("a strategy keeps its reduction until the answer to its reader has returned") {
+  Answer<StepValues> told;
+  absl::Notification may_return;
+  JoiningWorker worker([&, tell = told.done()](absl::StatusOr<StepValues> values) mutable {
+    tell(std::move(values));
+    may_return.WaitForNotification();
+  });
+  worker.TellGroup();
+  std::thread answering(std::exchange(worker.members.pending, nullptr),
+                        absl::InvalidArgumentError("another model"));
+  CHECK(absl::IsInvalidArgument(told.Wait().status()));
+  LiveCount* const reducers = &worker.source->live;
+  std::thread destroying([&] { worker.strategy.reset(); });
+  CHECK_FALSE(reducers->AwaitAtMost(0, kMoment));
+  may_return.Notify();
+  destroying.join();
+  answering.join();
 }
 
 }  // namespace
