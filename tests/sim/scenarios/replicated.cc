@@ -107,8 +107,8 @@ struct ReplicaDeaths {
   }
 };
 
-// Some of them are started again; all, where the chief dies with them: the next one may have to make
-// the last step once more.
+// Some of them are started again; all, where the chief dies with them: the next one may have to
+// make the last step once more.
 void KillAllButOne(Random random, SimCluster* cluster) {
   const bool with_chief = random.Chance(0.2);
   const uint64_t survivor = random.Below(cluster->options().workers);
