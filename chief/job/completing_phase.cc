@@ -9,24 +9,9 @@
 #include "chief/job/milestone_runner.h"
 #include "chief/job/status_reporter.h"
 #include "chief/sync/shard_problem.h"
-#include "common/base/exit_code.h"
-#include "common/base/quantity.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
-namespace {
-
-absl::Status LastVersionLost(GlobalStep version) {
-  return WithExitCode(
-      absl::UnavailableError(absl::StrCat(
-          "every worker that had the variables of the last step, ",
-          WithCommas(static_cast<uint64_t>(version.value())),
-          ", is lost, and they have not been saved (strategy replicated). Remedy: start the "
-          "cluster again, the chief with --resume: it goes on from the newest checkpoint")),
-      ExitCode::kPeersLost);
-}
-
-}  // namespace
 
 CompletingPhase::CompletingPhase(JobState* job, std::unique_ptr<GroupKeeper> group)
     : job_(job),
@@ -81,7 +66,7 @@ void CompletingPhase::WatchHolders() {
   }
   // The ps may have it all the same, and be writing it.
   if (now - held_at_ < job_->inputs.options.patience) return;
-  job_->control->End({.outcome = LastVersionLost(last)});
+  job_->control->End({.outcome = VariablesLost(last)});
 }
 
 void CompletingPhase::Tick() {

@@ -9,6 +9,16 @@
 
 namespace lockstep::chief {
 
+absl::Status VariablesLost(GlobalStep step) {
+  return WithExitCode(
+      absl::UnavailableError(absl::StrCat(
+          "every worker that had the variables and slots of step ",
+          WithCommas(static_cast<uint64_t>(step.value())),
+          " is lost (strategy replicated). Remedy: start the cluster again, the chief with "
+          "--resume: it goes on from the newest checkpoint")),
+      ExitCode::kPeersLost);
+}
+
 GroupFormer::GroupFormer(Term term, Epoch epoch, size_t size, absl::Span<const LiveMember> adopted)
     : size_(size), id_{.term = term.value(), .epoch = epoch.value()} {
   for (const LiveMember& live : adopted) members_.push_back({live, true});
@@ -27,15 +37,7 @@ absl::StatusOr<bool> GroupFormer::Update(absl::Span<const LiveMember> live, cons
   if (IsOfView(live) && !failed_.has_value()) return false;
   const GlobalStep open = std::max(steps.open, failed_.value_or(step_));
   const bool is_at_ps = open == steps.at_ps;
-  if (!HasHolder(live, open) && !is_at_ps) {
-    return WithExitCode(
-        absl::UnavailableError(absl::StrCat(
-            "every worker that had the variables and slots of step ",
-            WithCommas(static_cast<uint64_t>(open.value())),
-            " is lost (strategy replicated). Remedy: start the cluster again, the chief with "
-            "--resume: it goes on from the newest checkpoint")),
-        ExitCode::kPeersLost);
-  }
+  if (!HasHolder(live, open) && !is_at_ps) return VariablesLost(open);
   if (live.size() < size_) return false;
   std::vector<Member> members;
   for (const LiveMember& member : live) {

@@ -15,6 +15,9 @@
 
 namespace lockstep::chief {
 
+// Nobody has what workers had of this step. UNAVAILABLE with exit code 138.
+absl::Status VariablesLost(GlobalStep step);
+
 class GroupFormer {
  public:
   struct Member {
@@ -36,7 +39,7 @@ class GroupFormer {
 
   // The live members, in the order of workers, as every shard knows them. True: they are a new view
   // of the group. Fewer than the size are none: the last view stays until there are enough.
-  // UNAVAILABLE with exit code 138: none of them has the variables, nor have the ps.
+  // VariablesLost: none of them has the variables, nor have the ps.
   absl::StatusOr<bool> Update(absl::Span<const LiveMember> live, const Steps& steps);
   // After the last step, which ends with `version`: those of the live members that have it. True:
   // they are a new view.

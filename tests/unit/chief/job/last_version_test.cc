@@ -56,7 +56,7 @@ TEST_CASE("a replicated job ends when all that have its unsaved last version are
   REQUIRE(job.f.ended.has_value());
   CHECK(ExitCodeFor(*job.f.ended) == ExitCode::kPeersLost);
   CHECK(std::string(job.f.ended->message())
-            .find("every worker that had the variables of the last step, 1, is lost") == 0);
+            .find("every worker that had the variables and slots of step 1 is lost") == 0);
 }
 
 }  // namespace
