@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/standard_streams.h"
 #include "common/log/log.h"
 
@@ -27,7 +29,7 @@ sigset_t WatchedSignals() {
 
 }  // namespace
 
-ShutdownSignal::ShutdownSignal() {
+ShutdownSignal::ShutdownSignal(absl::Duration repeated) : repeated_(repeated) {
   IgnoreBrokenPipes();
   const sigset_t signals = WatchedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
@@ -47,7 +49,7 @@ ShutdownSignal::~ShutdownSignal() {
 
 void ShutdownSignal::WatchSignals() {
   const sigset_t signals = WatchedSignals();
-  bool signalled = false;
+  std::optional<absl::Duration> signalled;
   while (true) {
     int signal = 0;
     sigwait(&signals, &signal);
@@ -60,8 +62,12 @@ void ShutdownSignal::WatchSignals() {
       continue;
     }
     Stop(signal == SIGINT ? ExitCode::kInterrupted : ExitCode::kTerminated);
-    if (signalled) _exit(static_cast<int>(Wait()));
-    signalled = true;
+    const absl::Duration now = Clock::Real()->Monotonic();
+    if (!signalled.has_value()) {
+      signalled = now;
+    } else if (now - *signalled >= repeated_) {
+      _exit(static_cast<int>(Wait()));
+    }
   }
 }
 

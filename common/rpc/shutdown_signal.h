@@ -17,11 +17,14 @@ namespace lockstep {
 // that makes it and in those that it starts later. Thread-safe.
 //
 // The first signal stops with 130 (SIGINT) or 143 (SIGTERM); a second one while the process is
-// still ending ends it at once with the same code. SIGHUP and SIGPIPE end nothing: a daemon goes on
-// when its terminal closes or the reader of its log has gone.
+// still ending ends it at once with the same code, unless it comes within kRepeatedSignal:
+// timeout(1) and launchers signal a process and then its group, and mean one end. SIGHUP and
+// SIGPIPE end nothing: a daemon goes on when its terminal closes or the reader of its log has gone.
 class ShutdownSignal {
  public:
-  ShutdownSignal();
+  static constexpr absl::Duration kRepeatedSignal = absl::Milliseconds(500);
+
+  explicit ShutdownSignal(absl::Duration repeated = kRepeatedSignal);
   ~ShutdownSignal();
   ShutdownSignal(const ShutdownSignal&) = delete;
   ShutdownSignal& operator=(const ShutdownSignal&) = delete;
@@ -44,6 +47,7 @@ class ShutdownSignal {
   void WatchSignals();
   void HangUp();
 
+  const absl::Duration repeated_;
   mutable absl::Mutex mutex_;
   bool has_hung_up_ ABSL_GUARDED_BY(mutex_) = false;  // and nobody was there to be called
   bool is_calling_ ABSL_GUARDED_BY(mutex_) = false;   // read_again_

@@ -1,5 +1,6 @@
 #include "common/rpc/shutdown_signal.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 
+#include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "common/rpc/process.h"
 
@@ -22,7 +24,7 @@ int ExitCodeAfter(const std::vector<int>& signals, bool hangs,
   REQUIRE(pipe(ready) == 0);
   const pid_t child = fork();
   if (child == 0) {
-    ShutdownSignal notice;
+    ShutdownSignal notice(/*repeated=*/absl::ZeroDuration());
     if (write(ready[1], "r", 1) != 1) _exit(1);
     const ExitCode code = notice.Wait();
     if (write(ready[1], "s", 1) != 1) _exit(1);
@@ -50,6 +52,32 @@ TEST_CASE("Signals end a process with their codes") {
 
 TEST_CASE("A second signal ends a process that hangs, with the first one's code") {
   CHECK(ExitCodeAfter({SIGINT, SIGTERM}, true) == 130);
+}
+
+bool IsPending(int signal) {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && sigismember(&pending, signal) == 1;
+}
+
+TEST_CASE("Two signals at once are one wish to end") {
+  const pid_t child = fork();
+  if (child == 0) {
+    ShutdownSignal notice(/*repeated=*/absl::InfiniteDuration());
+    kill(getpid(), SIGINT);
+    notice.Wait();
+    kill(getpid(), SIGTERM);
+    while (IsPending(SIGTERM)) sched_yield();
+    // It has been dealt with once a later signal is.
+    absl::Notification is_over;
+    notice.OnHangup([&] { is_over.Notify(); });
+    kill(getpid(), SIGHUP);
+    is_over.WaitForNotification();
+    _exit(7);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
 }
 
 TEST_CASE("A process that hangs is ended when its time for that is over") {
