@@ -53,6 +53,7 @@ RegisterTaskReply ToRegistration(const JobPlan& plan) {
   reply.set_total_num_replicas(static_cast<uint32_t>(plan.cluster.workers.size()));
   reply.set_replicas_to_aggregate(plan.required());
   reply.set_max_steps(plan.max_steps.value());
+  for (const int64_t examples : plan.examples.train_files) reply.add_training_examples(examples);
   return reply;
 }
 

@@ -18,6 +18,13 @@ FileShard FileShardOf(const DataDef& data, const ReplicaOf& replica) {
   return {.index = replica.replica, .count = replica.num_replicas};
 }
 
+int64_t ExamplesOf(absl::Span<const int64_t> by_file, const FileShard& shard) {
+  const int64_t files = static_cast<int64_t>(by_file.size());
+  int64_t sum = 0;
+  for (int64_t file = shard.index; file < files; file += shard.count) sum += by_file[file];
+  return sum;
+}
+
 std::vector<TransformStep> TransformStepsOf(const DataDef& data, const ReplicaOf& replica,
                                             int64_t batch) {
   std::vector<TransformStep> steps;

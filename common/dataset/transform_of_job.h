@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "common/dataset/example_table.h"
 #include "common/dataset/transform_step.h"
 #include "proto/job.pb.h"
@@ -18,6 +19,8 @@ struct ReplicaOf {
 
 // The training files of this worker: all, unless data.auto_shard is FILE.
 FileShard FileShardOf(const DataDef& data, const ReplicaOf& replica);
+// The examples of a shard, whose job has so many in each training file.
+int64_t ExamplesOf(absl::Span<const int64_t> by_file, const FileShard& shard);
 
 // data.transform, which is not empty and obeys the rules of the job. Batches have `batch` examples.
 // With auto_shard RECORD and no shard of the user's own, a shard comes first.

@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
+#include "common/dataset/transform_of_job.h"
 #include "common/job/example_spec.h"
 #include "common/replicas/fitting_replicas.h"
 #include "worker/data/prefetch_to_device/device_prefetcher.h"
@@ -42,11 +45,23 @@ std::vector<int64_t> SmallerBatches(const JobDef& job) {
   return batches;
 }
 
-}  // namespace
+absl::Status CheckSameExamples(const RegisterTaskReply& registration, uint32_t worker,
+                               const Pipeline& pipeline) {
+  const FileShard own =
+      FileShardOf(registration.job().data(),
+                  {.replica = worker, .num_replicas = registration.total_num_replicas()});
+  const int64_t expected = ExamplesOf(registration.training_examples(), own);
+  const int64_t got = pipeline.num_examples();
+  if (expected == 0 || got == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "data: the training files of this worker have ", WithCommas(static_cast<uint64_t>(got)),
+      " examples, the chief has counted ", WithCommas(static_cast<uint64_t>(expected)),
+      " in them. Remedy: the same files on this host as on the chief's; if they have changed since "
+      "the chief was started, start it again"));
+}
 
-absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registration,
-                                              uint32_t worker, const ModelGraph& graph,
-                                              const TowerDevices& devices) {
+absl::StatusOr<TrainingData> OpenPipelines(const RegisterTaskReply& registration, uint32_t worker,
+                                           const ModelGraph& graph, const TowerDevices& devices) {
   const JobDef& job = registration.job();
   const ExampleSpec spec = ExampleSpecOf(graph);
   if (job.has_local_sync()) return OpenLoads(registration, worker, spec, devices);
@@ -77,6 +92,16 @@ absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registrat
         pipeline,
         DevicePrefetcher::Create(std::move(pipeline), DevicesOfTrainer(job, devices, trainer)));
   }
+  return data;
+}
+
+}  // namespace
+
+absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registration,
+                                              uint32_t worker, const ModelGraph& graph,
+                                              const TowerDevices& devices) {
+  LOCKSTEP_ASSIGN_OR_RETURN(TrainingData data, OpenPipelines(registration, worker, graph, devices));
+  LOCKSTEP_RETURN_IF_ERROR(CheckSameExamples(registration, worker, *data.by_trainer.front()));
   return data;
 }
 

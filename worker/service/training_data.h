@@ -21,7 +21,7 @@ struct TrainingData {
 };
 
 // Of worker `worker`, for towers on these devices, which outlive the data. Errors as
-// Pipeline::Open.
+// Pipeline::Open; INVALID_ARGUMENT where the files have other examples than the chief has counted.
 absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registration,
                                               uint32_t worker, const ModelGraph& graph,
                                               const TowerDevices& devices);

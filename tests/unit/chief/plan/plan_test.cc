@@ -74,6 +74,8 @@ TEST_CASE("a plan has everything that the ps and the workers are told") {
   const RegisterTaskReply registration = ToRegistration(*plan);
   CHECK(registration.max_steps() == 10);
   CHECK(registration.job().batch_per_tower() == 2);
+  CHECK(registration.training_examples_size() == 1);
+  CHECK(registration.training_examples(0) == plan->examples.train);
 }
 
 TEST_CASE("every replica counts where all are needed in each step and none is ever left out") {

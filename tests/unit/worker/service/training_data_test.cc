@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/base/exit_code.h"
 #include "tests/support/cuda/fake_gpu.h"
 #include "tests/unit/worker/data/data_files.h"
 #include "tests/unit/worker/tower/models.h"
@@ -10,6 +11,8 @@
 
 namespace lockstep::worker {
 namespace {
+
+using Catch::Matchers::StartsWith;
 
 constexpr char kModel[] = R"pb(
   input_shape: [ 4, 4, 1 ]
@@ -52,6 +55,38 @@ TEST_CASE("batches of a job whose workers come and go are pinned for a GPU, not 
   CHECK(IsPinned(files.data, gpu.get()));
   CpuDevice cpu(/*threads=*/1);
   CHECK_FALSE(IsPinned(files.data, &cpu));
+}
+
+// Of worker 1 of 2, whose chief has counted so many examples in each file.
+absl::Status OpenCounted(DataDef data, DataDef::AutoShard shard, std::vector<int64_t> examples) {
+  RegisterTaskReply registration;
+  data.set_auto_shard(shard);
+  *registration.mutable_job()->mutable_data() = std::move(data);
+  registration.mutable_job()->set_batch_per_tower(2);
+  registration.set_total_num_replicas(2);
+  for (const int64_t count : examples) registration.add_training_examples(count);
+  CpuDevice cpu(/*threads=*/1);
+  return OpenTrainingData(registration, 1, GraphOf(kModel), &cpu).status();
+}
+
+TEST_CASE("files that have other examples than the chief has counted are refused") {
+  const test::NumberedImages files(20);
+  CHECK(OpenCounted(files.data, DataDef::RECORD, {20}).ok());
+  CHECK(OpenCounted(files.data, DataDef::RECORD, {}).ok());  // an earlier chief does not say
+  const absl::Status fewer = OpenCounted(files.data, DataDef::RECORD, {1200});
+  CHECK(ExitCodeFor(fewer) == ExitCode::kBadConfiguration);
+  CHECK_THAT(std::string(fewer.message()),
+             StartsWith("data: the training files of this worker have 20 examples, the chief has "
+                        "counted 1,200 in them. Remedy: "));
+}
+
+TEST_CASE("of files that are divided over the workers those of this one count") {
+  const test::NumberedImages files(20);
+  DataDef data = files.data;
+  DataDef more = files.data;
+  data.MergeFrom(more);
+  CHECK(OpenCounted(data, DataDef::FILE, {7, 20}).ok());
+  CHECK_FALSE(OpenCounted(data, DataDef::FILE, {20, 7}).ok());
 }
 
 }  // namespace
