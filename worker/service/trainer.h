@@ -93,10 +93,10 @@ class Trainer {
   GroupViewId failed_view() const {
     return groups_ == nullptr ? GroupViewId() : groups_->failed_view();
   }
-  // UpdateStrategy::OwedGradient. Thread-safe.
-  uint64_t OwedGradient() const { return strategy_->OwedGradient(); }
   // Ends Run with CANCELLED. Thread-safe.
   void Cancel() { strategy_->Cancel(); }
+  // UpdateStrategy::CancelAfterGradient. Thread-safe.
+  bool CancelAfterGradient() { return strategy_->CancelAfterGradient(); }
 
  private:
   Trainer(const TrainerOptions& options, const TrainerResources& resources,

@@ -275,52 +275,38 @@ std::vector<std::thread> WorkerJob::StartTraining() {
   return threads;
 }
 
-std::vector<uint64_t> WorkerJob::OwedGradients() const {
-  std::vector<uint64_t> owed;
-  for (const auto& trainer : trainers_) owed.push_back(trainer->OwedGradient());
-  return owed;
+std::optional<absl::Status> WorkerJob::AwaitEnd(absl::Duration limit) {
+  absl::MutexLock lock(&mutex_);
+  ended_.AwaitFor(&mutex_, absl::Condition(this, &WorkerJob::HasEnded), limit);
+  return end_;
 }
 
-bool WorkerJob::Owes(const std::vector<uint64_t>& gradients) const {
-  const std::vector<uint64_t> owed = OwedGradients();
-  for (size_t i = 0; i < owed.size(); ++i) {
-    if (gradients[i] != 0 && owed[i] == gradients[i]) return true;
+bool WorkerJob::MayLeave(absl::Duration told_for) {
+  if (MayDepart()) {
+    if (!departs_.exchange(true)) heartbeat_->Depart();
+    return told_for >= kDeparture;
   }
-  return false;
+  bool is_cancelled = true;
+  for (const auto& trainer : trainers_) is_cancelled &= trainer->CancelAfterGradient();
+  return is_cancelled || told_for >= kLastGradient;
 }
 
 absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
   std::vector<std::thread> training = StartTraining();
-  absl::Status end;
   std::optional<absl::Duration> told;  // to stop
-  std::vector<uint64_t> at_hand;       // gradients, at that time
-  while (true) {
-    absl::MutexLock lock(&mutex_);
-    if (ended_.AwaitFor(&mutex_, absl::Condition(this, &WorkerJob::HasEnded), kLookForStop)) {
-      end = *end_;
-      break;
-    }
-    if (!stop->HasBeenNotified()) continue;
+  std::optional<absl::Status> end;
+  while (!end.has_value()) {
+    end = AwaitEnd(kLookForStop);
+    if (end.has_value() || !stop->HasBeenNotified()) continue;
     const absl::Duration now = Clock::Real()->Monotonic();
-    if (!told.has_value()) {
-      told = now;
-      at_hand = OwedGradients();
-      if (MayDepart()) {
-        departs_.store(true);
-        heartbeat_->Depart();
-      }
-    }
-    const bool has_more = MayDepart() || Owes(at_hand);
-    if (!has_more || now - *told >= (MayDepart() ? kDeparture : kLastGradient)) {
-      end = absl::CancelledError("told to stop");
-      break;
-    }
+    if (!told.has_value()) told = now;
+    if (MayLeave(now - *told)) end = absl::CancelledError("told to stop");
   }
   for (const auto& trainer : trainers_) trainer->Cancel();
   links_->Cancel();
   if (stop->HasBeenNotified()) heartbeat_->Leave(kGoodbye);
   for (std::thread& thread : training) thread.join();
-  return end;
+  return *end;
 }
 
 void WorkerJob::FillStatus(ProcessStatus* status) const {

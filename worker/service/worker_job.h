@@ -90,10 +90,11 @@ class WorkerJob {
   void StartEvaluator();
   // Of a job whose workers come and go: lets the chief divide the batch over the others first.
   bool MayDepart() const { return options_.registration.has_share(); }
-  // By trainer: UpdateStrategy::OwedGradient.
-  std::vector<uint64_t> OwedGradients() const;
-  // Whether one of these is still owed.
-  bool Owes(const std::vector<uint64_t>& gradients) const;
+  // What ends the job here, as soon as that is known; nothing after `limit`.
+  std::optional<absl::Status> AwaitEnd(absl::Duration limit);
+  // Whether a worker that was told to stop so long ago may end now: it departs first, or finishes
+  // the gradient at hand.
+  bool MayLeave(absl::Duration told_for);
   void ReportFailure(const absl::Status& failure);
   void EndWith(absl::Status status);
   bool HasEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); }

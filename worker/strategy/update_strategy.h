@@ -73,15 +73,18 @@ class UpdateStrategy {
   // Between BeginStep and EndStep: the step that follows for certain, if the strategy knows.
   virtual std::optional<GlobalStep> PredictNext() const = 0;
 
-  // The number of a gradient of which the ps may have a part, while the rest is still to come: from
-  // the callback of BeginStep until they have judged it, or hold it until the step is over. 0:
-  // there is none, or its parts need not be together. Thread-safe.
-  virtual uint64_t OwedGradient() const { return 0; }
-
   // What the pending callback waits for, for people; empty: none is pending. Thread-safe.
   virtual std::string DescribeWait() const = 0;
   // Ends pending callbacks, and those of later calls, with CANCELLED. Thread-safe.
   virtual void Cancel() = 0;
+  // As Cancel, unless the ps may have a part of a gradient, while the rest is still to come: from
+  // the callback of BeginStep until they have judged it, or hold it until the step is over. That
+  // gradient goes on and no later one begins. Returns whether training is cancelled; if not, the
+  // caller asks again. Thread-safe.
+  virtual bool CancelAfterGradient() {
+    Cancel();
+    return true;
+  }
 };
 
 }  // namespace lockstep::worker

@@ -58,11 +58,16 @@ void ParameterServerStrategy::TellValues(absl::StatusOr<GlobalStep> version) {
   outcome_ = StepOutcome();
   has_gradient_ = *version == input_.step;
   if (!has_gradient_) return done(StepValues{.version = *version, .is_superseded = true});
+  // In this order: CancelAfterGradient sees this gradient, or this sees that none may begin.
+  owed_.store(push_seq_.next().value());
+  if (is_leaving_.load()) {
+    Cancel();
+    return done(absl::CancelledError("the worker leaves"));
+  }
   const std::span<const TensorView> values = shards_->cache().views();
   gradients_.BindRowGradients(values);
   push_seq_ = push_seq_.next();
   stamps_.assign(stamps_.size(), input_.step);
-  owed_.store(push_seq_.value());
   shards_->Begin(push_seq_, input_.step, stamps_);
   done(StepValues{
       .version = *version, .values = {values, input_.rows}, .gradients = gradients_.views()});
@@ -121,6 +126,18 @@ void ParameterServerStrategy::OnToken(absl::StatusOr<DequeueTokenReply> token) {
     if (token->has_share()) outcome_.share = FromProto(token->share());
   }
   TellOutcome(outcome_);
+}
+
+void ParameterServerStrategy::Cancel() {
+  owed_.store(0);
+  shards_->Cancel();
+}
+
+bool ParameterServerStrategy::CancelAfterGradient() {
+  is_leaving_.store(true);
+  if (owed_.load() != 0) return false;
+  Cancel();
+  return true;
 }
 
 void ParameterServerStrategy::TellOutcome(absl::StatusOr<StepOutcome> outcome) {

@@ -44,9 +44,9 @@ class ParameterServerStrategy final : public UpdateStrategy {
   void AddGradients(std::span<const int> variables) override;
   void EndStep(const std::optional<StepInput>& predicted, Callback<StepOutcome> done) override;
   std::optional<GlobalStep> PredictNext() const override;
-  uint64_t OwedGradient() const override { return owed_.load(); }
   std::string DescribeWait() const override { return wait_.Describe(); }
-  void Cancel() override { shards_->Cancel(); }
+  void Cancel() override;
+  bool CancelAfterGradient() override;
 
  private:
   ParameterServerStrategy(ParameterServerOptions options, const VariableLayout& layout,
@@ -76,7 +76,8 @@ class ParameterServerStrategy final : public UpdateStrategy {
   Callback<StepValues> begun_;
   Callback<StepOutcome> ended_;
   PushSeq push_seq_;
-  std::atomic<uint64_t> owed_ = 0;
+  std::atomic<uint64_t> owed_ = 0;        // the number of the gradient at hand; 0: there is none
+  std::atomic<bool> is_leaving_ = false;  // no further gradient begins
   DequeueSeq dequeue_seq_;
   std::unique_ptr<ShardGroup> shards_;  // last: its calls use all above
 };
