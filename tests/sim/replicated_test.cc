@@ -18,7 +18,7 @@ TEST_CASE("several at once end the job well, or say that its variables are lost"
   CHECK(AllAreRight("replicated_disaster", 1000));
 }
 
-TEST_CASE("the last version is stored by whoever lives of those that have it") {
+TEST_CASE("a worker that lives and has the last version stores it") {
   REQUIRE(log::Init("simulation", "error").ok());
   CHECK(AllAreRight("replicated_ends", 500));
 }

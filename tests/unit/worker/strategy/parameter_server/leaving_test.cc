@@ -94,6 +94,14 @@ struct Training {
   }
   void Add(int variable) { strategy->AddGradients({&variable, 1}); }
   void EndStep() { strategy->EndStep(std::nullopt, ended.done()); }
+  // Sends the gradient, which is judged.
+  void Finish() {
+    Add(1);
+    Add(0);
+    EndStep();
+    for (HeldPs& judge : ps) judge.AnswerPush();
+    REQUIRE(ended.Wait().ok());
+  }
 
   const VariableLayout layout = *VariableLayout::Create(OneVariableEach());
   const std::vector<std::span<const int64_t>> rows = std::vector<std::span<const int64_t>>(2);
@@ -126,12 +134,7 @@ TEST_CASE("a gradient of which one ps has a part is sent to the others and judge
 TEST_CASE("after the gradient at hand no other one begins") {
   Training training;
   CHECK_FALSE(training.strategy->CancelAfterGradient());
-  training.Add(1);
-  training.Add(0);
-  training.EndStep();
-  training.ps[0].AnswerPush();
-  training.ps[1].AnswerPush();
-  REQUIRE(training.ended.Wait().ok());
+  training.Finish();
   // Who waits for the gradient has not looked yet.
   CHECK(absl::IsCancelled(training.BeginStep(1)));
   CHECK(training.ps[0].is_cancelled);
@@ -140,12 +143,7 @@ TEST_CASE("after the gradient at hand no other one begins") {
 
 TEST_CASE("a worker between two gradients leaves at once") {
   Training training;
-  training.Add(1);
-  training.Add(0);
-  training.EndStep();
-  training.ps[0].AnswerPush();
-  training.ps[1].AnswerPush();
-  REQUIRE(training.ended.Wait().ok());
+  training.Finish();
   CHECK(training.strategy->CancelAfterGradient());
   CHECK(training.ps[0].is_cancelled);
 }
