@@ -41,9 +41,11 @@ TEST_CASE("each command of the script says what it takes, and does nothing else"
   const Tree tree;
   for (const std::string command :
        {"build", "bundle", "check", "compile_commands", "fuzz", "test"}) {
-    const Ended help = tree.Run({command, "--help"});
-    CHECK(help.exit_code == 0);
-    CHECK_THAT(help.output, StartsWith("./lockstep " + command + " "));
+    for (const std::string option : {"--help", "-h"}) {
+      const Ended help = tree.Run({command, option});
+      CHECK(help.exit_code == 0);
+      CHECK_THAT(help.output, StartsWith("./lockstep " + command + " "));
+    }
   }
   CHECK(tree.Calls().empty());
 }
@@ -286,7 +288,7 @@ TEST_CASE("help, version and mistakes need no installation") {
   CHECK(unknown.exit_code == 64);
   CHECK_THAT(unknown.output, Contains("trian") && Contains("Remedy"));
   for (const std::vector<std::string>& bundle :
-       {std::vector<std::string>{"bundle"}, {"bundle", "a.tar.xz", "b.tar.xz"}, {"bundle", "-h"}}) {
+       {std::vector<std::string>{"bundle"}, {"bundle", "a.tar.xz", "b.tar.xz"}, {"bundle", "-x"}}) {
     const Ended mistaken = tree.Run(bundle);
     CHECK(mistaken.exit_code == 64);
     CHECK_THAT(mistaken.output, Contains("lockstep bundle FILE.tar.xz") && Contains("Remedy"));
