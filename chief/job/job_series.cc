@@ -29,13 +29,10 @@ JobSeries::JobSeries(JobPlan plan, JobOptions options, std::vector<PsControl*> s
       executor_(executor),
       clock_(clock),
       on_ready_(std::move(on_ready)),
-      on_end_(std::move(on_end)) {
+      on_end_(std::move(on_end)),
+      disk_(executor, options_.waits_for_disk || plan_.job.checkpoint().folder().empty()) {
   options_.callers = &callers_;
   plan_.mode == StartMode::kSucceed ? StandBy() : Add(plan_);
-}
-
-JobSeries::~JobSeries() {
-  if (disk_.joinable()) disk_.join();
 }
 
 void JobSeries::Add(JobPlan plan) {
@@ -101,19 +98,18 @@ void JobSeries::PlanAgain(std::string lost) {
   is_between_ = true;
   lost_ = std::move(lost);
   planning_since_ = clock_->Monotonic();
-  ReadPlan();
+  executor_->Post([this] { ReadPlan(); });  // the job that ends has called
 }
 
 void JobSeries::ReadPlan() {
   next_read_.reset();
-  if (disk_.joinable()) disk_.join();
-  const JobPlan& plan = job()->plan();
-  if (plan.job.checkpoint().folder().empty() || options_.waits_for_disk) {
-    return executor_->Post([this, next = GoBack(plan, lost_)]() mutable { GoOn(std::move(next)); });
-  }
-  disk_ = std::thread([this, plan, lost = lost_] {
-    executor_->Post([this, next = GoBack(plan, lost)]() mutable { GoOn(std::move(next)); });
-  });
+  auto next = std::make_shared<absl::StatusOr<JobPlan>>();
+  disk_.Run(
+      [next, plan = job()->plan(), lost = lost_] {
+        *next = GoBack(plan, lost);
+        return absl::OkStatus();
+      },
+      [this, next](const absl::Status&) { GoOn(*std::move(next)); });
 }
 
 bool JobSeries::MayReadAgain(const absl::Status& failure) {

@@ -12,12 +12,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "chief/job/job_controller.h"
 #include "chief/job/standby.h"
+#include "chief/loop/disk_thread.h"
 #include "chief/membership/standby_callers.h"
 #include "chief/service/answer.h"
 #include "common/base/ids.h"
@@ -30,8 +30,6 @@ class JobSeries {
   // As JobController. The executor outlives the series. A plan of StartMode::kSucceed stands by.
   JobSeries(JobPlan plan, JobOptions options, std::vector<PsControl*> shards, Executor* executor,
             const Clock* clock, std::function<void()> on_ready, StatusCallback on_end);
-  // Waits for the disk.
-  ~JobSeries();
 
   void Start();
   void Tick();
@@ -65,7 +63,6 @@ class JobSeries {
   void OnEnd(absl::Status outcome);
   // Plans where the job starts next, until that is known or patience is over.
   void PlanAgain(std::string lost);
-  // On the disk's thread where there is a checkpoint folder.
   void ReadPlan();
   // The storage of the checkpoints has failed: the plan is to be read again.
   bool MayReadAgain(const absl::Status& failure);
@@ -95,7 +92,7 @@ class JobSeries {
   bool is_stopped_ = false;                  // the job does not go on
   std::vector<Answer<StopReply>> stops_;     // operators who wait for the end
   std::optional<absl::Status> outcome_;      // after the end
-  std::thread disk_;
+  DiskThread disk_;
 };
 
 }  // namespace lockstep::chief
