@@ -57,7 +57,8 @@ gpu_tests() {
 }
 
 # What the binaries are made of, and how they and the CUDA compiler looked after the last build: when
-# nothing has changed there is nothing to do, and Bazel need not start.
+# nothing has changed there is nothing to do, and Bazel need not start. Jobs in this tree write
+# checkpoints beside the examples.
 fingerprint() {
   local target
   stat -L -c '%n %y %s' "$(cuda_home)/bin/nvcc" 2>/dev/null || echo no CUDA
@@ -65,7 +66,7 @@ fingerprint() {
 }
 up_to_date() {
   [ -f "$cache/built" ] && [ "$(fingerprint)" = "$(cat "$cache/built")" ] &&
-    [ -z "$(find "$root"/{WORKSPACE,BUILD.bazel,.bazelrc,proto,common,ps,worker,chief,deploy} "$root"/*.bazelrc -newer "$cache/built" -print -quit 2>/dev/null)" ]
+    [ -z "$(find "$root"/{WORKSPACE,BUILD.bazel,.bazelrc,proto,common,ps,worker,chief,deploy/BUILD.bazel,deploy/cli,deploy/data} "$root"/*.bazelrc -newer "$cache/built" -print -quit 2>/dev/null)" ]
 }
 
 # build_targets TARGET...: ends the script when it fails.

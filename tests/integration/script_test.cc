@@ -59,6 +59,15 @@ TEST_CASE("a changed source is built again") {
   CHECK(tree.Calls() == std::vector<std::string>{"bazel build"});
 }
 
+TEST_CASE("what a job writes beside the examples is not built") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.InstallAll();
+  tree.folder().Write("deploy/examples/digits/checkpoints/LATEST", "ckpt-600\n");
+  CHECK(tree.Run({"build"}).exit_code == 0);
+  CHECK(tree.Calls().empty());
+}
+
 TEST_CASE("package lists are fetched when a package is not known, and only then") {
   const Tree tree;
   CHECK(tree.Run({"build"}).exit_code == 0);
