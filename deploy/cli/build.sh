@@ -6,6 +6,22 @@ daemons=(//ps:ps //worker:worker //chief:chief)
 tools=(//worker:predict //deploy/cli:up //deploy/cli:demo //deploy/cli:status //deploy/cli:stop
   //deploy/cli:token //deploy/cli:certificates)
 
+# One command at a time uses Bazel in this tree: it stops the server, for which another one may wait.
+has_build_lock=
+lock_builds() {
+  [ -z "$has_build_lock" ] || return 0
+  exec 9>"$cache/build.lock"
+  flock --nonblock 9 || {
+    say "another command builds here: waiting for its end"
+    run_job "waiting" /dev/null true flock 9
+  }
+  has_build_lock=1
+}
+unlock_builds() {
+  exec 9>&-
+  has_build_lock=
+}
+
 # A Bazel server that we started is stopped again: nothing stays behind, and training gets its memory.
 # It is known by its environment, also while it starts and does not listen yet.
 stop_own_server() {
@@ -13,10 +29,11 @@ stop_own_server() {
   local wait
   for wait in {1..50}; do
     mapfile -t pids < <(grep -lzxFs -- "LOCKSTEP_RUN=$$" /proc/[0-9]*/environ | tr -dc '0-9\n')
-    ((${#pids[@]} > 0)) || return 0
+    ((${#pids[@]} > 0)) || break
     kill "$([ "$wait" -lt 30 ] && echo -TERM || echo -KILL)" "${pids[@]}" 2>/dev/null || true
     sleep 0.1
   done
+  unlock_builds
 }
 at_exit+=(stop_own_server)
 
@@ -24,7 +41,7 @@ bazel_command() {
   local startup=(--max_idle_secs=60)
   # Without a home Bazel has no place of its own.
   [ -w "${HOME:-/nowhere}" ] || startup+=("--output_user_root=${TMPDIR:-/var/tmp}/lockstep-bazel-$(id -u)")
-  (cd "$root" && LOCKSTEP_RUN=$$ exec bazel "${startup[@]}" "$@")
+  (cd "$root" && LOCKSTEP_RUN=$$ exec bazel "${startup[@]}" "$@" 9>&-)
 }
 
 # "[12 / 120] Compiling a.cc; 9s linux-sandbox ... (2 actions running)" -> "12 of 120  Compiling a.cc"
@@ -45,7 +62,10 @@ logged_bazel() {
 }
 
 # run_bazel LABEL LOG COMMAND ARGS...
-run_bazel() { run_job "$1" "$2" bazel_progress logged_bazel "${@:3}"; }
+run_bazel() {
+  lock_builds
+  run_job "$1" "$2" bazel_progress logged_bazel "${@:3}"
+}
 
 # Where below bazel-bin or bazel-testlogs what belongs to LABEL is.
 path_of() { local label=${1#//}; echo "${label/://}"; }
@@ -82,6 +102,11 @@ build_targets() {
 
 build_all() {
   ! up_to_date || return 0
+  lock_builds
+  if up_to_date; then # another command has built it meanwhile
+    unlock_builds
+    return
+  fi
   local started
   started=$(date --iso-8601=ns)
   build_targets "${daemons[@]}" "${tools[@]}"

@@ -38,6 +38,7 @@ run_bundle() {
   local file=$1 folder bytes label
   local -a tests
   ensure_packages build bundle
+  lock_builds
   mapfile -t tests < <(gpu_tests)
   stop_own_server
   ((${#tests[@]} > 0)) || die 70 "bazel lists no tests for GPUs. Remedy: see $cache/query.log"

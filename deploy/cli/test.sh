@@ -93,6 +93,7 @@ run_tests() {
   set -- --jobs=$(($(nproc) * 10)) --local_cpu_resources=$((($(nproc) * 3 + 1) / 2)) "$@"
   set -- --config=unity --keep_going --test_tag_filters="$filter" "$@"
   local given=--test_env=LOCKSTEP_PYTHON=$python_home/bin/python3
+  lock_builds
   if [ -z "$has_target" ] && ! has_venv "$python_home" "$python_packages"; then
     run_job "building" "$cache/build.log" bazel_progress build_beside_pip "$given" "$@" //common/...
   fi

@@ -1,9 +1,11 @@
 // The entry script against stand-ins for the package manager and Bazel.
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -66,6 +68,25 @@ TEST_CASE("what a job writes beside the examples is not built") {
   tree.folder().Write("deploy/examples/digits/checkpoints/LATEST", "ckpt-600\n");
   CHECK(tree.Run({"build"}).exit_code == 0);
   CHECK(tree.Calls().empty());
+}
+
+TEST_CASE("a command waits while another one builds, and takes what that has built") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.InstallAll();
+  tree.folder().Write("common/base/new.cc", "");
+  const std::string gate = tree.folder().Path("gate");
+  REQUIRE(mkfifo(gate.c_str(), 0600) == 0);
+  Process first(tree.Command({"build"}), tree.Environment());
+  std::ofstream opened(gate);  // waits for its reader
+  Process second(tree.Command({"demo"}), tree.Environment());
+  REQUIRE(second.WaitForOutput("another command builds here", absl::Seconds(20)));
+  std::filesystem::remove(gate);
+  opened << std::endl;
+  CHECK(first.Wait(absl::Seconds(20)) == 0);
+  CHECK(second.Wait(absl::Seconds(20)) == 0);
+  CHECK_THAT(second.Output(), Contains("ran ") && Contains("deploy/cli/demo"));
+  CHECK(tree.Calls() == std::vector<std::string>{"bazel build"});
 }
 
 TEST_CASE("package lists are fetched when a package is not known, and only then") {

@@ -34,6 +34,7 @@ echo "$CUDA_HOME" >"$FAKE/cuda_home"
 setsid tail -f "$FAKE/installed" >/dev/null 2>&1 &  # the server
 cd "$(dirname "$0")/.." || exit 1
 for option; do case $option in --test_env=*) echo "$option" >>"$FAKE/calls" ;; esac; done
+[ ! -p "$FAKE/gate" ] || read -r _ <"$FAKE/gate"
 [ ! -f "$FAKE/slow" ] || { echo "[1 / 9] Compiling slow.cc"; exec tail -f "$FAKE/slow"; }
 [ ! -f "$FAKE/broken" ] || { echo "[3 / 9] Compiling a.cc"; echo "a.cc:7:1: error: expected ';'"; exit 1; }
 if [ "$1" = build ]; then
