@@ -1,0 +1,163 @@
+// Where a job starts.
+#include <catch2/catch.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "chief/plan/messages.h"
+#include "chief/plan/plan.h"
+#include "common/base/exit_code.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/owner.h"
+#include "common/tensor/tensor.h"
+#include "tests/unit/chief/plan/plan_fixture.h"
+
+namespace lockstep::chief {
+namespace {
+
+// A checkpoint as the job itself would write it.
+void WriteCheckpoint(const JobPlan& plan, const std::string& root, int64_t step,
+                     Epoch epoch = Epoch(3)) {
+  Manifest manifest = ToManifest(plan, epoch, plan.origin);
+  manifest.step = step;
+  std::vector<Tensor> values;
+  std::vector<NamedTensor> tensors;
+  values.reserve(plan.placement.variables_size());
+  for (const VariableSpec& variable : plan.placement.variables()) {
+    values.emplace_back(DType::kFloat32,
+                        Shape({variable.dims().data(), static_cast<size_t>(variable.dims_size())}));
+    tensors.push_back({variable.name(), values.back().view()});
+  }
+  const auto file = WriteShard(CheckpointFolder(root, step), 0, 1, tensors);
+  REQUIRE(file.ok());
+  manifest.shards = {*file};
+  REQUIRE(CommitCheckpoint(root, manifest, 3).ok());
+}
+
+TEST_CASE("a restored job starts at the checkpoint's step in the next epoch") {
+  Fixture f;
+  const absl::StatusOr<JobPlan> fresh = f.Make();
+  REQUIRE(fresh.ok());
+  WriteCheckpoint(*fresh, f.folder.Path("ckpt"), 4);
+  WriteCheckpoint(*fresh, f.folder.Path("ckpt"), 6);
+  const absl::StatusOr<JobPlan> newest = f.Make({.mode = StartMode::kRestore});
+  REQUIRE(newest.ok());
+  CHECK(newest->start == GlobalStep(6));
+  CHECK(newest->epoch == Epoch(4));
+  CHECK(ToCreateVariables(*newest).restore_from() == newest->restore_from);
+  CHECK(ToCreateVariables(*newest).start_step() == 6);
+  const absl::StatusOr<JobPlan> older =
+      f.Make({.mode = StartMode::kRestore, .folder = f.folder.Path("ckpt/ckpt-4")});
+  REQUIRE(older.ok());
+  CHECK(older->start == GlobalStep(4));
+}
+
+TEST_CASE("a job takes an epoch above all that its folder has had, and names its origin") {
+  Fixture f;
+  const std::string root = f.folder.Path("ckpt");
+  const auto make = [&f](StartMode mode, const std::string& folder = "") {
+    const absl::StatusOr<JobPlan> plan = f.Make({.mode = mode, .folder = folder});
+    REQUIRE(plan.ok());
+    return *plan;
+  };
+  const JobPlan first = make(StartMode::kResume);
+  CHECK(first.origin == CheckpointOrigin());
+  WriteCheckpoint(first, root, 4, Epoch(3));
+  WriteCheckpoint(first, root, 6, Epoch(5));
+  const JobPlan back = make(StartMode::kRestore, root + "/ckpt-4");
+  CHECK(back.epoch == Epoch(6));
+  CHECK(back.origin == CheckpointOrigin{.epoch = 3, .step = 4});
+  CHECK(make(StartMode::kResume).origin == CheckpointOrigin{.epoch = 5, .step = 6});
+  // A run that has had the folder and saved nothing counts, also for one that begins anew.
+  REQUIRE(WriteOwner(root, {.epoch = 8, .origin = back.origin}, nullptr).ok());
+  CHECK(make(StartMode::kResume).epoch == Epoch(9));
+  CHECK(make(StartMode::kResume).restore_from == root + "/ckpt-4");
+  CHECK(make(StartMode::kFresh).epoch == Epoch(9));
+  CHECK(make(StartMode::kFresh).origin == CheckpointOrigin());
+  // Another folder's epochs are not this one's.
+  const std::string elsewhere = f.folder.Path("elsewhere");
+  WriteCheckpoint(first, elsewhere, 5, Epoch(11));
+  const JobPlan from_elsewhere = make(StartMode::kRestore, elsewhere);
+  CHECK(from_elsewhere.epoch == Epoch(12));
+  CHECK(from_elsewhere.origin == CheckpointOrigin{.epoch = 0, .step = 5});
+}
+
+TEST_CASE("a job restores a checkpoint of other parts than its own") {
+  Fixture f;
+  const std::string in_parts = absl::StrCat(kJob, "max_part_bytes: 12");
+  f.Write(in_parts);
+  const absl::StatusOr<JobPlan> split = f.Make();
+  REQUIRE(split.ok());
+  REQUIRE(split->placement.variables_size() == 4);
+  CHECK(split->placement.variables(1).name() == "fc/kernel#1");
+  CHECK(split->loss_variable == 3);
+  CHECK(split->balance.max_bytes == 24);
+  WriteCheckpoint(*split, f.folder.Path("ckpt"), 4);
+  CHECK(f.Make({.mode = StartMode::kRestore}).ok());
+  f.Write(kJob);
+  CHECK(f.Make({.mode = StartMode::kRestore}).ok());
+  f.Write(absl::StrCat(kJob, "max_part_bytes: 1"));
+  CHECK(f.Make({.mode = StartMode::kRestore}).ok());
+  // A model with other rows is still another model.
+  f.folder.Write("model.textproto", absl::StrReplaceAll(kModel, {{"units: 3", "units: 4"}}));
+  CHECK(Mentions(f.Make({.mode = StartMode::kRestore}).status(),
+                 "variable fc/kernel is float32[2,4] in the model and float32[2,3] in the "
+                 "checkpoint"));
+}
+
+TEST_CASE("a restore that cannot be is refused with its reason") {
+  Fixture f;
+  CHECK(ExitCodeFor(f.Make({.mode = StartMode::kRestore}).status()) == ExitCode::kInputNotFound);
+  CHECK(Mentions(f.Fail("checkpoint { folder: \"ckpt\" }", "", {.mode = StartMode::kRestore}),
+                 "--restore="));
+  f.Write(kJob);
+  WriteCheckpoint(*f.Make(), f.folder.Path("ckpt"), 10);
+  CHECK(Mentions(f.Make({.mode = StartMode::kRestore}).status(), "Remedy: raise max_steps"));
+  CHECK(Mentions(f.Fail("momentum { momentum: 0.9 }", "sgd {}", {.mode = StartMode::kRestore}),
+                 "optimizer"));
+}
+
+TEST_CASE("a job resumes at the newest checkpoint, or begins, or is done") {
+  Fixture f;
+  const StartChoice resume{.mode = StartMode::kResume};
+  const absl::StatusOr<JobPlan> first = f.Make(resume);
+  REQUIRE(first.ok());
+  CHECK(first->restore_from.empty());
+  CHECK(first->start == GlobalStep(0));
+  CHECK(first->epoch == Epoch(1));
+  WriteCheckpoint(*first, f.folder.Path("ckpt"), 4);
+  WriteCheckpoint(*first, f.folder.Path("ckpt"), 6);
+  const absl::StatusOr<JobPlan> second = f.Make(resume);
+  REQUIRE(second.ok());
+  CHECK(second->restore_from == f.folder.Path("ckpt/ckpt-6"));
+  CHECK(second->start == GlobalStep(6));
+  CHECK_FALSE(second->is_done());
+  for (const int64_t last : {10, 12}) {
+    WriteCheckpoint(*first, f.folder.Path("ckpt"), last);
+    const absl::StatusOr<JobPlan> done = f.Make(resume);
+    REQUIRE(done.ok());
+    CHECK(done->is_done());
+  }
+  CHECK(f.Fail("checkpoint { folder: \"ckpt\" }", "", resume).ok());
+}
+
+TEST_CASE("a job whose checkpoints are all broken does not begin anew by itself") {
+  Fixture f;
+  WriteCheckpoint(*f.Make(), f.folder.Path("ckpt"), 4);
+  f.folder.Write("ckpt/ckpt-4/manifest.json", "{}");
+  const absl::Status status = f.Make({.mode = StartMode::kResume}).status();
+  CHECK(ExitCodeFor(status) == ExitCode::kCorruptInput);
+}
+
+TEST_CASE("a beginning knows of a checkpoint that it would bury") {
+  Fixture f;
+  CHECK(f.Make()->earlier.empty());
+  WriteCheckpoint(*f.Make(), f.folder.Path("ckpt"), 4);
+  for (const StartMode mode : {StartMode::kBegin, StartMode::kFresh}) {
+    CHECK(f.Make({.mode = mode})->earlier == f.folder.Path("ckpt/ckpt-4"));
+    CHECK(f.Make({.mode = mode})->start == GlobalStep(0));
+  }
+  CHECK(f.Make({.mode = StartMode::kResume})->earlier.empty());
+}
+
+}  // namespace
+}  // namespace lockstep::chief
