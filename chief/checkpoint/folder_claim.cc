@@ -85,6 +85,7 @@ absl::Status FolderClaim::Take(FolderOwner wanted) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root_));
   if (owner.has_value() && owner->job == wanted.job && owner->epoch == wanted.epoch) {
     wanted.origin = owner->origin;
+    wanted.source = owner->source;
   }
   {
     absl::MutexLock lock(&mutex_);

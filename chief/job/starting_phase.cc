@@ -108,7 +108,10 @@ CommandHooks StartingPhase::MakeHooks() {
                 if (on_taken != nullptr) on_taken(view.command().term());
                 FolderOwner owner = OwnerOf(*job_, view);
                 // What goes on has an origin that the chief before has written.
-                if (start != StartPoint::kTakeOver) owner.origin = job_->inputs.plan.origin;
+                if (start != StartPoint::kTakeOver) {
+                  owner.origin = job_->inputs.plan.origin;
+                  owner.source = job_->inputs.plan.source();
+                }
                 RunOnDisk([claim = job_->claim.get(),
                            owner = std::move(owner)] { return claim->Take(owner); },
                           std::move(done));

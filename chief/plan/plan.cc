@@ -17,6 +17,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/earlier_runs.h"
+#include "common/checkpoint/owner.h"
 #include "common/config/job.h"
 #include "common/config/load_schedule_of.h"
 #include "common/fs/path.h"
@@ -96,7 +97,8 @@ absl::Status RestoreFrom(const std::string& root, JobPlan* plan) {
 }
 
 absl::Status PlanRestore(const std::string& folder, const std::string& job_file, JobPlan* plan) {
-  const std::string& root = folder.empty() ? plan->job.checkpoint().folder() : folder;
+  const std::string root =
+      folder.empty() ? plan->job.checkpoint().folder() : std::filesystem::absolute(folder).string();
   if (root.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(job_file,
@@ -115,6 +117,8 @@ absl::Status PlanRestore(const std::string& folder, const std::string& job_file,
 absl::Status PlanResume(JobPlan* plan) {
   const std::string& root = plan->job.checkpoint().folder();
   if (root.empty()) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string source, FindSource(root));
+  if (!source.empty()) return RestoreFrom(source, plan);
   const absl::Status status = RestoreFrom(root, plan);
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }

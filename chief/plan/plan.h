@@ -47,6 +47,8 @@ struct JobPlan {
   std::string lost;      // why it goes back while the job runs; empty: it does not
   std::string finished;  // kSucceed: the checkpoint of the last step; empty: there is none
 
+  // FolderOwner::source.
+  std::string source() const { return origin.epoch == 0 ? restore_from : ""; }
   // kResume: the checkpoint is of the last step.
   bool is_done() const { return start >= max_steps; }
   // A job that ends so begins again from a checkpoint (JobSeries): nobody is told that it ends.
@@ -69,8 +71,9 @@ struct JobPlan {
 };
 
 // The plan by which a job that has lost its state, and has a checkpoint folder, goes on: from the
-// newest checkpoint, which is read whole; from the initial values where there is none. `lost` says
-// what was lost. Errors as MakePlan.
+// newest checkpoint, which is read whole; where it has written none, from where it began: the
+// checkpoint of another folder, or the initial values. `lost` says what was lost. Errors as
+// MakePlan.
 absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost);
 
 // Reads the job file, its model and the sizes of its data, and what is in its checkpoint folder.

@@ -1,12 +1,15 @@
 #include "common/checkpoint/owner.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/folder.h"
 #include "common/checkpoint/json_checksum.h"
 #include "common/checkpoint/json_fields.h"
 #include "common/checkpoint/strict_json.h"
@@ -30,6 +33,7 @@ std::string EncodeOwner(const FolderOwner& owner) {
                          {"host", owner.host},
                          {"pid", owner.pid},
                          {"origin", OriginToJson(owner.origin)}};
+  if (!owner.source.empty()) json["source"] = owner.source;
   AddChecksum(kOwnerChecksum, &json);
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -52,6 +56,7 @@ absl::StatusOr<FolderOwner> DecodeOwner(absl::string_view text) {
   fields.ReadObject("origin", [&](const nlohmann::json& origin, const std::string& place) {
     return OriginFromJson(origin, place, &owner.origin);
   });
+  if (json.contains("source")) fields.Read("source", owner.source);
   LOCKSTEP_RETURN_IF_ERROR(fields.Finish());
   return owner;
 }
@@ -75,6 +80,15 @@ absl::StatusOr<std::optional<FolderOwner>> ReadOwner(const std::string& root) {
 absl::Status WriteOwner(const std::string& root, const FolderOwner& owner,
                         const PublishCheck& check) {
   return WriteFileAtomically(JoinPath(root, kOwnerFile), EncodeOwner(owner), check);
+}
+
+absl::StatusOr<std::string> FindSource(const std::string& root) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root));
+  if (!owner.has_value() || owner->source.empty()) return "";
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
+  const bool has_saved = std::ranges::any_of(
+      points, [&](const HistoryPoint& point) { return point.epoch >= owner->epoch; });
+  return has_saved ? "" : owner->source;
 }
 
 std::string Describe(const FolderOwner& owner) {

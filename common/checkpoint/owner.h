@@ -15,7 +15,7 @@
 namespace lockstep {
 
 inline constexpr char kOwnerFile[] = "OWNER.json";
-inline constexpr size_t kLargestOwner = 4096;  // bytes
+inline constexpr size_t kLargestOwner = 32768;  // bytes; a path may be most of it
 
 struct FolderOwner {
   uint64_t job = 0;
@@ -25,6 +25,8 @@ struct FolderOwner {
   std::string host;
   uint32_t pid = 0;
   CheckpointOrigin origin;  // of the epoch
+  // The checkpoint of another folder that the epoch was restored from; empty: there is none.
+  std::string source;
 
   bool operator==(const FolderOwner&) const = default;
 };
@@ -37,6 +39,11 @@ absl::StatusOr<FolderOwner> DecodeOwner(absl::string_view json);
 absl::StatusOr<std::optional<FolderOwner>> ReadOwner(const std::string& root);
 absl::Status WriteOwner(const std::string& root, const FolderOwner& owner,
                         const PublishCheck& check);
+
+// Of `root`: the owner's source, as long as the owner's epoch has no checkpoint of its own; empty
+// where that one goes on from `root` or from the initial values. Errors as ReadOwner and ReadError
+// say.
+absl::StatusOr<std::string> FindSource(const std::string& root);
 
 // "job 1f (epoch 2, term 3; its chief is process 41 on host a)".
 std::string Describe(const FolderOwner& owner);

@@ -110,6 +110,23 @@ TEST_CASE(
                                              Contains("every ps goes back to "));
 }
 
+TEST_CASE("a job that began from a checkpoint elsewhere goes back there until it has saved") {
+  Cluster first(2, 2);
+  JobText job = Job();
+  job.max_steps = 40;
+  first.StartAll(job);
+  Finish(first);
+  Cluster cluster(2, 2);
+  cluster.SlowDown(kSlowStep);
+  job = Job();
+  job.checkpoint = "folder: 'checkpoints'";
+  cluster.StartAll(job, {"--restore=" + first.folder().Path("checkpoints/ckpt-40")});
+  REQUIRE(cluster.WaitForStep(60, kWhole));
+  KillPs(cluster, {1});
+  const nlohmann::json summary = CheckEndsAsIfCalm(cluster);
+  CHECK_THAT(summary["warnings"].dump(), Contains("every ps goes back to ") && Contains("ckpt-40"));
+}
+
 TEST_CASE("a ps that is told to stop costs what one that is killed does") {
   Cluster cluster(2, 2);
   StartAndSave(cluster, {}, kSlowStep * 4);  // it serves for a second more

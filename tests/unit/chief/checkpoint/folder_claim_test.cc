@@ -86,6 +86,7 @@ TEST_CASE("the origin of an epoch that goes on stays, a new epoch has its own") 
   const TemporaryFolder root;
   FolderOwner wanted = Chief(7, 2, 1, 10);
   wanted.origin = {.epoch = 1, .step = 500};
+  wanted.source = "/elsewhere/ckpt-500";
   FolderClaim first(root.path());
   REQUIRE(Claim(&first, wanted).ok());
   CHECK(first.origin() == wanted.origin);
@@ -93,9 +94,11 @@ TEST_CASE("the origin of an epoch that goes on stays, a new epoch has its own") 
   REQUIRE(Claim(&second, Chief(7, 2, 2, 20)).ok());
   CHECK(second.origin() == wanted.origin);
   CHECK(OwnerOf(root).origin == wanted.origin);
+  CHECK(OwnerOf(root).source == wanted.source);
   FolderClaim third(root.path());
   REQUIRE(Claim(&third, Chief(7, 3, 3, 30)).ok());
   CHECK(third.origin() == CheckpointOrigin());
+  CHECK(OwnerOf(root).source.empty());
 }
 
 TEST_CASE("a folder that could not be written to is claimed with the first save") {

@@ -1,5 +1,6 @@
 // Where a job starts.
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -79,6 +80,41 @@ TEST_CASE("a job takes an epoch above all that its folder has had, and names its
   const JobPlan from_elsewhere = make(StartMode::kRestore, elsewhere);
   CHECK(from_elsewhere.epoch == Epoch(12));
   CHECK(from_elsewhere.origin == CheckpointOrigin{.epoch = 0, .step = 5});
+}
+
+TEST_CASE("a job that began from another folder goes back there until it has saved") {
+  Fixture f;
+  const std::string root = f.folder.Path("ckpt");
+  const std::string elsewhere = f.folder.Path("elsewhere");
+  const absl::StatusOr<JobPlan> fresh = f.Make();
+  REQUIRE(fresh.ok());
+  WriteCheckpoint(*fresh, elsewhere, 5, Epoch(11));
+  const bool has_earlier = GENERATE(false, true);  // an unrelated run's
+  CAPTURE(has_earlier);
+  if (has_earlier) WriteCheckpoint(*fresh, root, 8, Epoch(3));
+  JobPlan plan = *f.Make({.mode = StartMode::kRestore, .folder = elsewhere});
+  const auto take = [&root](const JobPlan& taken) {
+    const FolderOwner owner{
+        .epoch = taken.epoch.value(), .origin = taken.origin, .source = taken.source()};
+    REQUIRE(WriteOwner(root, owner, nullptr).ok());
+  };
+  for (int times = 0; times < 2; ++times) {
+    take(plan);
+    const Epoch before = plan.epoch;
+    plan = *GoBack(plan, "ps 1 is gone");
+    CHECK(plan.restore_from == elsewhere + "/ckpt-5");
+    CHECK(plan.start == GlobalStep(5));
+    CHECK(plan.epoch > before);
+  }
+  CHECK(f.Make({.mode = StartMode::kResume})->restore_from == elsewhere + "/ckpt-5");
+  take(plan);
+  WriteCheckpoint(*fresh, root, 7, plan.epoch);
+  CHECK(GoBack(plan, "ps 1 is gone")->restore_from == root + "/ckpt-7");
+  // What it began from is gone, and it has saved nothing: the initial values are not the same.
+  plan = *f.Make({.mode = StartMode::kRestore, .folder = elsewhere});
+  take(plan);
+  std::filesystem::remove_all(elsewhere);
+  CHECK(absl::IsNotFound(GoBack(plan, "ps 1 is gone").status()));
 }
 
 TEST_CASE("a job restores a checkpoint of other parts than its own") {

@@ -30,14 +30,18 @@ TEST_CASE("an owner comes back as it was written, and names itself") {
   const auto refuse = [] { return absl::AbortedError("fenced"); };
   CHECK(WriteOwner(root.path(), {}, refuse) == absl::AbortedError("fenced"));
   CHECK(*ReadOwner(root.path()) == kOwner);
+  FolderOwner restored = kOwner;
+  restored.source = "/" + std::string(4095, '\x01');  // six bytes each in JSON
+  REQUIRE(WriteOwner(root.path(), restored, nullptr).ok());
+  CHECK(*ReadOwner(root.path()) == restored);
 }
 
 TEST_CASE("an owner that cannot be read is DATA_LOSS with the file and the remedy") {
   const TemporaryFolder root;
   const std::string text = EncodeOwner(kOwner);
   for (const std::string& wrong :
-       {std::string(), std::string("{}"), std::string("[]"), text + "x", std::string(5000, ' '),
-        absl::StrReplaceAll(text, {{"\"term\"", "\"turm\""}}),
+       {std::string(), std::string("{}"), std::string("[]"), text + "x",
+        std::string(kLargestOwner + 1, ' '), absl::StrReplaceAll(text, {{"\"term\"", "\"turm\""}}),
         absl::StrReplaceAll(text, {{"41", "-41"}}), absl::StrReplaceAll(text, {{"500", "\"\""}})}) {
     CAPTURE(wrong);
     root.Write("OWNER.json", wrong);
