@@ -110,8 +110,7 @@ void EndingPhase::Finish(absl::Status outcome, Told told) {
   told_ = told;
   if (told == Told::kNobody) return EndLease();
   job_->calls->End(end_.outcome);
-  const bool has_shards = job_->initialized.view.command().job() != 0;
-  releases_shards_ = told == Told::kEverybody && !try_again && has_shards;
+  releases_shards_ = told == Told::kEverybody && !try_again && CommandOfShards() != nullptr;
   deadline_ = job_->now() + kEndGrace;
   WatchTelling();
 }
@@ -159,12 +158,19 @@ std::string EndingPhase::UnfinishedPlaces() const {
   return unfinished == nullptr ? "" : unfinished();
 }
 
+// That of this job's view, or of the job before where this one has set none yet.
+const Command* EndingPhase::CommandOfShards() const {
+  const Command& own = job_->initialized.view.command();
+  if (own.job() != 0) return &own;
+  return job_->lease == nullptr ? nullptr : &job_->lease->command();
+}
+
 void EndingPhase::ReleaseShards() {
   stage_ = Stage::kReleasingShards;
   deadline_ = job_->now() + kEndGrace;
   if (!releases_shards_) return EndLease();
   FinishRequest request;
-  *request.mutable_command() = job_->initialized.view.command();
+  *request.mutable_command() = *CommandOfShards();
   request.set_exit_code(static_cast<int>(ExitCodeFor(end_.outcome)));
   request.set_reason(std::string(end_.outcome.message()));
   // Where chiefs stand by the step shard is told first: while it does not know of the end, one of

@@ -42,6 +42,8 @@ class EndingPhase final : public Phase {
   void Finish(absl::Status outcome, Told told);
   void WatchTelling();
   bool WorkersKnow() const;
+  // That the shards know; null: none is known to have heard of the job.
+  const Command* CommandOfShards() const;
   void ReleaseShards();
   // Where copies of shards are and have not heard the end; empty: nowhere.
   std::string UnfinishedPlaces() const;

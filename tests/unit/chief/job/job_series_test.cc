@@ -43,6 +43,15 @@ struct Fixture {
     REQUIRE(executor.RunNext());
   }
 
+  // The ps is told that the job has ended so.
+  void FinishPs(ExitCode code) {
+    REQUIRE(ps.finishes.size() == 1);
+    CHECK(ps.finishes.front().exit_code() == static_cast<int>(code));
+    CHECK(ps.finishes.front().command().term() == 1);
+    ps.finishes.Answer(FinishReply());
+    executor.Run();
+  }
+
   // The step shard is told that the job is over, for those that stand by.
   void HearOfTheEnd() {
     REQUIRE(ps.renewals.size() == 1);
@@ -127,13 +136,28 @@ TEST_CASE("a job that is stopped while its checkpoint is read ends with that") {
   Fixture f(folder.path());
   f.TakeCommand();
   f.LoseVariables();
-  const absl::Status why = absl::CancelledError("told to stop");
+  const absl::Status why =
+      WithExitCode(absl::CancelledError("told to stop"), ExitCode::kInterrupted);
   leaves ? f.series.Leave(why) : f.series.Stop(why);
   CHECK(f.ended.has_value() == leaves);  // nobody needs to be told
   f.executor.AwaitWork();
-  if (!leaves) f.HearOfTheEnd();
+  if (!leaves) f.FinishPs(ExitCode::kInterrupted);
   CHECK(f.ended == why);
   CHECK(f.ps.get_view.size() == 0);
+}
+
+TEST_CASE("a job that is stopped while a ps is awaited for its next start tells the ps") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  f.TakeCommand();
+  f.LoseVariables();
+  f.executor.AwaitWork();
+  REQUIRE(f.ps.get_view.size() == 1);
+  f.series.Stop(WithExitCode(absl::CancelledError("told to stop"), ExitCode::kInterrupted));
+  f.executor.Run();
+  f.FinishPs(ExitCode::kInterrupted);
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kInterrupted);
 }
 
 TEST_CASE("an operator's stop while the ps are awaited, or a checkpoint is read, is answered") {
@@ -150,7 +174,7 @@ TEST_CASE("an operator's stop while the ps are awaited, or a checkpoint is read,
       Answer<StopReply>([&](absl::StatusOr<StopReply> reply) { got = std::move(reply); }));
   if (is_between) {
     f.executor.AwaitWork();
-    f.HearOfTheEnd();
+    f.FinishPs(ExitCode::kInterrupted);
   }
   REQUIRE(got.has_value());
   REQUIRE(got->ok());
@@ -172,9 +196,7 @@ TEST_CASE("a checkpoint that cannot be read ends the job for all, with what is w
   f.LoseVariables();
   f.executor.AwaitWork();
   CHECK_FALSE(f.ended.has_value());
-  REQUIRE(f.ps.renewals.size() == 1);
-  CHECK(f.ps.renewals.front().exit_code() == static_cast<int>(ExitCode::kCorruptInput));
-  f.HearOfTheEnd();
+  f.FinishPs(ExitCode::kCorruptInput);
   REQUIRE(f.ended.has_value());
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kCorruptInput);
   CHECK(absl::StrContains(f.ended->message(), "ckpt-3/manifest.json"));
