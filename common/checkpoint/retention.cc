@@ -20,13 +20,11 @@ namespace {
 absl::Status RemoveCheckpoint(const std::string& root, int64_t step, const PublishCheck& check) {
   const std::string folder = CheckpointFolder(root, step);
   LOCKSTEP_ASSIGN_OR_RETURN(const bool has_manifest, HasManifest(folder));
-  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   if (has_manifest) {
-    LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, kManifestFile));
+    LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, kManifestFile, check));
     LOCKSTEP_RETURN_IF_ERROR(SyncFolder(folder));
-    LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   }
-  return RemoveTree(root, CheckpointName(step));
+  return RemoveTree(root, CheckpointName(step), check);
 }
 
 absl::Status RemoveUnfinished(const std::string& root, int64_t step, const PublishCheck& check) {
@@ -71,8 +69,7 @@ absl::Status RemoveUnnamedShards(const std::string& checkpoint, const Manifest& 
   absl::Status status;
   for (const std::string& name : names) {
     if (!absl::StartsWith(name, kShardPrefix) || named.contains(name)) continue;
-    LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
-    status.Update(RemoveTree(checkpoint, name));
+    status.Update(RemoveTree(checkpoint, name, check));
   }
   LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   status.Update(RemoveTemporaryFiles(checkpoint));

@@ -47,7 +47,9 @@ int ReadNames(FileDescriptor descriptor, std::vector<std::string>& names) {
   return errno;
 }
 
-absl::Status RemoveEntry(int parent, const std::string& name, const std::string& path) {
+absl::Status RemoveEntry(int parent, const std::string& name, const std::string& path,
+                         const PublishCheck& check) {
+  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return absl::OkStatus();
   // Linux says EISDIR for a folder, POSIX EPERM.
   if (errno != EISDIR && errno != EPERM) return WriteError(path, "remove", errno);
@@ -60,7 +62,8 @@ absl::Status RemoveEntry(int parent, const std::string& name, const std::string&
   if (const int error = ReadNames(std::move(listing), names))
     return WriteError(path, "list", error);
   for (const std::string& child : names)
-    LOCKSTEP_RETURN_IF_ERROR(RemoveEntry(handle, child, JoinPath(path, child)));
+    LOCKSTEP_RETURN_IF_ERROR(RemoveEntry(handle, child, JoinPath(path, child), check));
+  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
     return WriteError(path, "remove", errno);
   return absl::OkStatus();
@@ -121,7 +124,8 @@ absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path) {
   return names;
 }
 
-absl::Status RemoveTree(const std::string& root, absl::string_view name) {
+absl::Status RemoveTree(const std::string& root, absl::string_view name,
+                        const PublishCheck& check) {
   if (!IsEntryName(name)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "' is not the name of an entry of ", root));
@@ -131,7 +135,7 @@ absl::Status RemoveTree(const std::string& root, absl::string_view name) {
     if (errno == ENOENT) return absl::OkStatus();
     return WriteError(root, "open the folder", errno);
   }
-  return RemoveEntry(folder.get(), std::string(name), JoinPath(root, name));
+  return RemoveEntry(folder.get(), std::string(name), JoinPath(root, name), check);
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/fs/atomic_file.h"
 
 namespace lockstep {
 
@@ -27,7 +28,9 @@ absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path);
 
 // Removes the entry `name` of the folder `root`, with all that is below it when it is a folder. A
 // symbolic link is removed, never followed, so nothing outside `root` is touched. OK if it is not
-// there. INVALID_ARGUMENT when `name` is not the name of one entry (see IsEntryName).
-absl::Status RemoveTree(const std::string& root, absl::string_view name);
+// there. INVALID_ARGUMENT when `name` is not the name of one entry (see IsEntryName). `check` is
+// asked before each file or folder that goes; its error ends the removal.
+absl::Status RemoveTree(const std::string& root, absl::string_view name,
+                        const PublishCheck& check = nullptr);
 
 }  // namespace lockstep

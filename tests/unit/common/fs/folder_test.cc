@@ -56,6 +56,17 @@ TEST_CASE("a tree is removed with everything below it and nothing beside it") {
   CHECK(ListFolder(folder.Path("u"))->empty());
 }
 
+TEST_CASE("a removal ends with the check that refuses, before anything more goes") {
+  const TemporaryFolder folder;
+  for (const char* name : {"t/a", "t/b", "t/c"}) folder.Write(name, "x");
+  int asked = 0;
+  const auto check = [&asked] {
+    return ++asked <= 2 ? absl::OkStatus() : absl::AbortedError("the command is over");
+  };
+  CHECK(RemoveTree(folder.path(), "t", check) == absl::AbortedError("the command is over"));
+  CHECK(ListFolder(folder.Path("t"))->size() == 2);
+}
+
 TEST_CASE("removing a tree never follows a symbolic link") {
   const TemporaryFolder folder;
   folder.Write("outside/precious", "x");
