@@ -13,6 +13,7 @@ extern "C" const char* __tsan_default_suppressions() {
          "race:grpc::internal::ServerCallbackCall::Unref\n"
          "race:ServerCallbackUnaryImpl::ServerCallbackUnaryImpl\n"
          "race:ServerCallbackUnaryImpl::Finish(grpc::Status)$\n"
+         "race:lockstep::test::PendingCall::PendingCall\n"
          "race:lockstep::RawChannel::InFlight::InFlight\n"
          "race:lockstep::rpc::CallEvent<*>::Arm\n"
          "race:lockstep::rpc::AlarmTimer::Pending::Pending\n";
