@@ -13,7 +13,6 @@ namespace lockstep::rpc {
 namespace {
 
 constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
-constexpr char kReady[] = "ready";
 constexpr size_t kShownName = 200;
 
 grpc::Status StoppingStatus() {
@@ -37,13 +36,14 @@ void HealthService::Serve(const ServingQueue& queue) {
       check, queue,
       [this](const HealthCheckRequest& request, Callback<HealthCheckResponse> respond) {
         respond(Check(request.service()));
-      });
+      },
+      kMaxHealthRequestBytes);
   HealthWatch::Await(hooks_, &methods_, queue);
 }
 
-HealthCheckResponse::ServingStatus HealthService::StatusOf(const std::string& service) const {
-  if (!service.empty() && service != kReady) return HealthCheckResponse::SERVICE_UNKNOWN;
-  const bool serves = !is_stopping_ && (service.empty() || is_ready_);
+HealthCheckResponse::ServingStatus HealthService::StatusOf(HealthSubject subject) const {
+  if (subject == HealthSubject::kUnknown) return HealthCheckResponse::SERVICE_UNKNOWN;
+  const bool serves = !is_stopping_ && (subject == HealthSubject::kLife || is_ready_);
   return serves ? HealthCheckResponse::SERVING : HealthCheckResponse::NOT_SERVING;
 }
 
@@ -51,7 +51,7 @@ absl::StatusOr<HealthCheckResponse> HealthService::Check(const std::string& serv
   HealthCheckResponse response;
   {
     absl::MutexLock lock(&mutex_);
-    response.set_status(StatusOf(service));
+    response.set_status(StatusOf(SubjectOf(service)));
   }
   if (response.status() != HealthCheckResponse::SERVICE_UNKNOWN) return response;
   return absl::NotFoundError(absl::StrCat("no service \"", Printable(service, kShownName),
@@ -61,7 +61,7 @@ absl::StatusOr<HealthCheckResponse> HealthService::Check(const std::string& serv
 void HealthService::Add(const std::shared_ptr<HealthWatch>& watch) {
   absl::MutexLock lock(&mutex_);
   if (is_stopping_) {
-    return watch->End(StatusOf(watch->service()), StoppingStatus());
+    return watch->End(StatusOf(watch->subject()), StoppingStatus());
   }
   if (watches_.size() >= kMaxHealthWatches) {
     return watch->End(std::nullopt,
@@ -71,7 +71,7 @@ void HealthService::Add(const std::shared_ptr<HealthWatch>& watch) {
                                                 "Health.Check")));
   }
   watches_.insert(watch);
-  watch->Tell(StatusOf(watch->service()));
+  watch->Tell(StatusOf(watch->subject()));
 }
 
 void HealthService::Remove(const std::shared_ptr<HealthWatch>& watch) {
@@ -82,13 +82,13 @@ void HealthService::Remove(const std::shared_ptr<HealthWatch>& watch) {
 void HealthService::SetReady(bool ready) {
   absl::MutexLock lock(&mutex_);
   is_ready_ = ready;
-  for (const auto& watch : watches_) watch->Tell(StatusOf(watch->service()));
+  for (const auto& watch : watches_) watch->Tell(StatusOf(watch->subject()));
 }
 
 void HealthService::Stop() {
   absl::MutexLock lock(&mutex_);
   is_stopping_ = true;
-  for (const auto& watch : watches_) watch->End(StatusOf(watch->service()), StoppingStatus());
+  for (const auto& watch : watches_) watch->End(StatusOf(watch->subject()), StoppingStatus());
 }
 
 }  // namespace lockstep::rpc

@@ -30,13 +30,13 @@ class HealthService final {
  private:
   using Response = grpc::health::v1::HealthCheckResponse;
 
-  Response::ServingStatus StatusOf(const std::string& service) const
+  Response::ServingStatus StatusOf(HealthSubject subject) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Response> Check(const std::string& service) const;
   void Add(const std::shared_ptr<HealthWatch>& watch);
   void Remove(const std::shared_ptr<HealthWatch>& watch);
 
-  grpc::health::v1::Health::WithRawMethod_Check<grpc::health::v1::Health::AsyncService> methods_;
+  HealthMethods methods_;
   const std::shared_ptr<const HealthWatch::Hooks> hooks_;
   mutable absl::Mutex mutex_;
   bool is_ready_ ABSL_GUARDED_BY(mutex_) = false;

@@ -2,23 +2,38 @@
 // leaves or the server stops.
 #pragma once
 
-#include <grpcpp/server_context.h>
 #include <grpcpp/support/async_stream.h>
+#include <grpcpp/support/byte_buffer.h>
 
 #include <functional>
 #include <memory>
 #include <optional>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/rpc/queue_event.h"
+#include "common/rpc/served_call.h"
 #include "common/rpc/service.h"
 #include "proto/health.grpc.pb.h"
 
 namespace lockstep::rpc {
 
-// Thread-safe.
-class HealthWatch final : public std::enable_shared_from_this<HealthWatch> {
+// With bodies of bytes: everybody may call, so their size is looked at before they are parsed.
+using HealthMethods = grpc::health::v1::Health::WithRawMethod_Check<
+    grpc::health::v1::Health::WithRawMethod_Watch<grpc::health::v1::Health::Service>>;
+
+// What a request asks about.
+enum class HealthSubject { kLife, kReadiness, kUnknown };
+
+// Of the services "" and "ready"; there are no others.
+HealthSubject SubjectOf(absl::string_view service);
+
+// A request that is too large or cannot be parsed ends with INVALID_ARGUMENT, and no hook is
+// called for it but `left`. Thread-safe.
+class HealthWatch final : public ServedCall<HealthWatch> {
+  friend ServedCall;
+
  public:
   using Response = grpc::health::v1::HealthCheckResponse;
   using ServingStatus = Response::ServingStatus;
@@ -32,10 +47,11 @@ class HealthWatch final : public std::enable_shared_from_this<HealthWatch> {
   HealthWatch(std::shared_ptr<const Hooks> hooks, const ServingQueue& queue);
 
   // Awaits the next call, and after it the one that follows.
-  static void Await(const std::shared_ptr<const Hooks>& hooks,
-                    grpc::health::v1::Health::AsyncService* service, const ServingQueue& queue);
+  static void Await(const std::shared_ptr<const Hooks>& hooks, HealthMethods* methods,
+                    const ServingQueue& queue);
 
-  const std::string& service() const { return request_.service(); }
+  // All that is kept of the request while the watch lives.
+  HealthSubject subject() const { return subject_; }
   // Of the statuses that come while one is under way only the newest follows.
   void Tell(ServingStatus status);
   // Tells the last status, then ends the call with `end`.
@@ -43,17 +59,16 @@ class HealthWatch final : public std::enable_shared_from_this<HealthWatch> {
 
  private:
   void Arrived(bool ok);
+  void SendError(const grpc::Status& error) { End(std::nullopt, error); }
   void Written(bool ok);
   void Finished(bool) {}
   void Ended(bool);
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<const Hooks> hooks_;
-  grpc::health::v1::Health::AsyncService* service_ = nullptr;
-  const ServingQueue queue_;
-  Gate::Pass pass_;
-  grpc::ServerContext context_;
-  grpc::health::v1::HealthCheckRequest request_;
+  HealthMethods* methods_ = nullptr;
+  grpc::ByteBuffer body_;
+  HealthSubject subject_ = HealthSubject::kUnknown;
   CallEvent<HealthWatch> arrived_{this, &HealthWatch::Arrived};
   CallEvent<HealthWatch> written_{this, &HealthWatch::Written};
   CallEvent<HealthWatch> finished_{this, &HealthWatch::Finished};
@@ -61,7 +76,7 @@ class HealthWatch final : public std::enable_shared_from_this<HealthWatch> {
   CallEvent<HealthWatch> ended_{this, &HealthWatch::Ended};
 
   absl::Mutex mutex_;
-  grpc::ServerAsyncWriter<Response> writer_ ABSL_GUARDED_BY(mutex_);
+  grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_ ABSL_GUARDED_BY(mutex_);
   std::optional<ServingStatus> wanted_ ABSL_GUARDED_BY(mutex_);
   std::optional<ServingStatus> sent_ ABSL_GUARDED_BY(mutex_);
   std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);

@@ -31,5 +31,7 @@ inline constexpr size_t kMaxHeldRefusals = 1024;
 
 // Calls that watch the health of a process, which nobody needs credentials for.
 inline constexpr size_t kMaxHealthWatches = 64;
+// What such a caller may send: the name of a service.
+inline constexpr size_t kMaxHealthRequestBytes = 1024;
 
 }  // namespace lockstep::rpc

@@ -5,18 +5,20 @@
 #include <grpcpp/support/async_unary_call.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/callback.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/caller_check.h"
+#include "common/rpc/limits.h"
 #include "common/rpc/queue_event.h"
 #include "common/rpc/raw_methods.h"
+#include "common/rpc/request_body.h"
 #include "common/rpc/served_call.h"
 #include "common/rpc/service.h"
 
@@ -33,6 +35,7 @@ class UnaryCall final : public ServedCall<UnaryCall<Request, Reply>> {
     // The callback may be called on any thread, or not at all. After the caller went away it does
     // nothing, and all that it keeps is a pointer. The request is gone when the handler returns.
     std::function<void(const Request&, Callback<Reply>)> handle;
+    size_t max_bytes = kMaxMessageBytes;  // of a request; a larger one is not parsed
   };
 
   UnaryCall(std::shared_ptr<const Method> method, const ServingQueue& queue)
@@ -71,10 +74,7 @@ class UnaryCall final : public ServedCall<UnaryCall<Request, Reply>> {
   // Parses the request once its caller may call.
   absl::Status Admit(Request* request) {
     LOCKSTEP_RETURN_IF_ERROR(this->CheckCaller(method_->raw.path));
-    if (!grpc::SerializationTraits<Request>::Deserialize(&body_, request).ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(method_->raw.path, ": the request cannot be parsed"));
-    }
+    LOCKSTEP_RETURN_IF_ERROR(ParseRequest(method_->raw.path, method_->max_bytes, &body_, request));
     return CheckSpeaker(caller_, SpeakerOf(*request));
   }
 
@@ -100,13 +100,15 @@ class UnaryCall final : public ServedCall<UnaryCall<Request, Reply>> {
   CallEvent<UnaryCall> ended_{this, &UnaryCall::Ended};
 };
 
-// `handle` runs on the queue's thread, so it must not block.
+// `handle` runs on the queue's thread, so it must not block. A request above `max_bytes` ends with
+// INVALID_ARGUMENT.
 template <typename Request, typename Reply>
 void ServeUnary(RawMethod method, const ServingQueue& queue,
-                std::function<void(const Request&, Callback<Reply>)> handle) {
+                std::function<void(const Request&, Callback<Reply>)> handle,
+                size_t max_bytes = kMaxMessageBytes) {
   using Call = UnaryCall<Request, Reply>;
   Call::Await(std::make_shared<const typename Call::Method>(
-                  typename Call::Method{std::move(method), std::move(handle)}),
+                  typename Call::Method{std::move(method), std::move(handle), max_bytes}),
               queue);
 }
 

@@ -143,7 +143,9 @@ TEST_CASE("A caller that is refused again and again waits for each answer") {
   };
   const Refused refused = GENERATE_COPY(
       Refused{kStatus, "", ""}, Refused{"/lockstep.ParameterServer/Push", "", ""},
-      Refused{"/lockstep.Unknown/GetStatus", reader, ""}, Refused{kStatus, reader, kNoMessage});
+      Refused{"/lockstep.Unknown/GetStatus", reader, ""}, Refused{kStatus, reader, kNoMessage},
+      Refused{"/grpc.health.v1.Health/Check", "", std::string(2000, '\0')},
+      Refused{"/grpc.health.v1.Health/Watch", "", std::string(2000, '\0')});
   CAPTURE(refused.path);
   const auto call = [&] {
     return process.Call(refused.path, refused.authorization, refused.body).error_code();

@@ -61,10 +61,14 @@ grpc::Status Call(grpc::Channel* channel, const std::string& method, const std::
 }
 
 // The protobuf of grpc.health.v1 written by hand: request { service = 1 }, response { status = 1 }.
+std::string HealthRequest(const std::string& service) {
+  return service.empty() ? "" : std::string("\x0a") + static_cast<char>(service.size()) + service;
+}
+
+constexpr char kCheck[] = "/grpc.health.v1.Health/Check";
+
 grpc::Status CheckHealth(grpc::Channel* channel, const std::string& service, std::string* reply) {
-  const std::string request =
-      service.empty() ? "" : std::string("\x0a") + static_cast<char>(service.size()) + service;
-  return Call(channel, "/grpc.health.v1.Health/Check", request, reply);
+  return Call(channel, kCheck, HealthRequest(service), reply);
 }
 
 constexpr int kServing = 1, kNotServing = 2, kServiceUnknown = 3;
@@ -237,20 +241,19 @@ TEST_CASE("Open reflection streams hold few threads, and other calls are answere
   CHECK(FetchStatus(running.address(), absl::Seconds(5)).ok());
 }
 
-// A call of Health.Watch, read one status at a time. The protobuf is written by hand as above.
+// A call of Health.Watch, read one status at a time.
 class Watch {
  public:
   Watch(const std::string& address, const std::string& service)
+      : Watch(address, grpc::Slice(HealthRequest(service))) {}
+  Watch(const std::string& address, const grpc::Slice& request)
       : channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())),
         stub_(channel_),
         stream_(stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_)) {
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-    const std::string request =
-        service.empty() ? "" : std::string("\x0a") + static_cast<char>(service.size()) + service;
-    const grpc::Slice slice(request);
     stream_->StartCall(nullptr);
     REQUIRE(Next());
-    stream_->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
+    stream_->WriteLast(grpc::ByteBuffer(&request, 1), grpc::WriteOptions(), nullptr);
     Next();  // fails where the call has ended already
   }
   ~Watch() {
@@ -286,6 +289,24 @@ class Watch {
   grpc::GenericStub stub_;
   const std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
 };
+
+TEST_CASE("A request for the health that is no name of a service is refused") {
+  const Running running("ps", 0);
+  // Half a million empty fields that no request has: parsed, they would take 32 MiB.
+  std::string fields;
+  for (int i = 0; i < 1 << 19; ++i) fields.append("\x12\x00", 2);
+  std::string reply;
+  const grpc::Status status =
+      Call(rpc::MakeChannel(running.address()).get(), kCheck, fields, &reply);
+  CHECK(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(absl::StrContains(status.error_message(), "1048576 bytes; expected at most 1024"));
+  Watch watch(running.address(), grpc::Slice(fields));
+  REQUIRE(watch.Status() == -1);
+  CHECK(watch.End() == grpc::StatusCode::INVALID_ARGUMENT);
+  Watch cut(running.address(), grpc::Slice("\x0a"));
+  REQUIRE(cut.Status() == -1);
+  CHECK(cut.End() == grpc::StatusCode::INVALID_ARGUMENT);
+}
 
 TEST_CASE("Who watches the health of a process hears each change of it, and its end") {
   const Running running("worker", 3);
