@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -111,6 +112,7 @@ std::vector<ConnectionCounters> ReadCounters() {
         const Json& socket = Child(answer, "socket");
         const Json& data = Child(socket, "data");
         connections.push_back({.peer = PeerOf(socket),
+                               .id = socket_id,
                                .started = Number(data, "streamsStarted"),
                                .succeeded = Number(data, "streamsSucceeded"),
                                .failed = Number(data, "streamsFailed"),
@@ -119,6 +121,16 @@ std::vector<ConnectionCounters> ReadCounters() {
     }
   }
   return connections;
+}
+
+bool ShutDown(int connection, const std::string& peer) {
+  // gRPC may have closed the descriptor, and its number may be another file's. A copy stays what it
+  // is.
+  const int copy = fcntl(connection, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) return false;
+  const bool has_shut_down = PeerOf(copy) == peer && shutdown(copy, SHUT_RDWR) == 0;
+  close(copy);
+  return has_shut_down;
 }
 
 }  // namespace
@@ -159,18 +171,15 @@ void ConnectionGuard::LogClosed(absl::Duration now) {
 }
 
 void ConnectionGuard::Close(const ClosedConnection& closed) {
-  const auto found = std::find(peers_.begin(), peers_.end(), closed.peer);
-  if (closed.peer.empty() || found == peers_.end()) return;
-  // gRPC may have closed the descriptor, and its number may be another file's. A copy stays what it
-  // is.
-  const int copy = fcntl(static_cast<int>(found - peers_.begin()), F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) return;
-  if (PeerOf(copy) == closed.peer && shutdown(copy, SHUT_RDWR) == 0) {
-    ++unlogged_;
-    last_reason_ = closed.reason;
-    found->clear();  // gRPC lists it until its calls have ended
+  if (closed.peer.empty()) return;
+  // A connection that has ended may have had the same port, so each descriptor is looked at.
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i] == closed.peer && ShutDown(static_cast<int>(i), closed.peer)) {
+      ++unlogged_;
+      last_reason_ = closed.reason;
+      peers_[i].clear();  // gRPC lists it until its calls have ended
+    }
   }
-  close(copy);
 }
 
 }  // namespace lockstep::rpc

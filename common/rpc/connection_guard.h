@@ -24,7 +24,7 @@ class ConnectionGuard {
 
  private:
   bool IsTime(bool is_full, absl::Duration now);
-  // Shuts the connection down; gRPC closes it.
+  // Shuts every connection of this peer down; gRPC closes them.
   void Close(const ClosedConnection& closed);
   void LogClosed(absl::Duration now);
 

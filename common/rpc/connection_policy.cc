@@ -59,7 +59,7 @@ std::vector<ClosedConnection> ConnectionPolicy::Judge(
   unfinished_ = 0;
   for (const ConnectionCounters& each : connections) {
     History& history =
-        histories_.try_emplace(each.peer, History{.changed_at = now, .progressed_at = now})
+        histories_.try_emplace(each.id, History{.changed_at = now, .progressed_at = now})
             .first->second;
     const int64_t unfinished = Update(each, now, &history);
     // Twice: at one moment the messages of many calls may be on their way.

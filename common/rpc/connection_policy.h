@@ -14,7 +14,8 @@ namespace lockstep::rpc {
 // Counters of one connection, as gRPC keeps them. A stream is a call; a call has one message from
 // the client, and is unfinished until that has come whole.
 struct ConnectionCounters {
-  std::string peer;
+  std::string peer;       // its address and port, which the next connection may have again
+  int64_t id = 0;         // no other connection has or had it
   int64_t started = 0;    // streams
   int64_t succeeded = 0;  // of these: answered
   int64_t failed = 0;     // of these: cancelled or cut off
@@ -58,8 +59,8 @@ class ConnectionPolicy {
   // The calls of the connection whose message has not come whole; perhaps a few more.
   static int64_t Update(const ConnectionCounters& counters, absl::Duration now, History* history);
 
-  std::map<std::string, History> histories_;
-  int64_t unfinished_ = 0;  // in all, the last time
+  std::map<int64_t, History> histories_;  // by id
+  int64_t unfinished_ = 0;                // in all, the last time
 };
 
 }  // namespace lockstep::rpc

@@ -22,7 +22,8 @@ std::vector<std::string> Peers(const std::vector<ClosedConnection>& closed) {
 
 TEST_CASE("A connection with many unfinished calls is closed the second time it is seen") {
   ConnectionPolicy policy;
-  const Connections connections = {{.peer = "a", .started = 1000}, {.peer = "b", .started = 8}};
+  const Connections connections = {{.peer = "a", .id = 1, .started = 1000},
+                                   {.peer = "b", .id = 2, .started = 8}};
   CHECK(policy.Judge(connections, {}, absl::Seconds(1)).empty());
   CHECK(Peers(policy.Judge(connections, {}, absl::Milliseconds(1250))) ==
         std::vector<std::string>{"a"});
@@ -61,10 +62,22 @@ TEST_CASE("Calls that were cancelled long ago are not taken for parked ones that
   CHECK(policy.Judge({worker}, {}, absl::Seconds(3)).empty());
 }
 
+TEST_CASE("Calls of a connection that has ended hide none of the next one from the same port") {
+  ConnectionPolicy policy;
+  const ConnectionCounters before = {.peer = "a", .id = 1, .started = 1000, .failed = 1000};
+  const ConnectionCounters after = {.peer = "a", .id = 2, .started = 1000};
+  CHECK(policy.Judge({before}, {}, absl::Seconds(0)).empty());
+  CHECK(policy.Judge({after}, {}, absl::Seconds(5)).empty());
+  const auto closed = policy.Judge({after}, {}, absl::Seconds(6));
+  REQUIRE(closed.size() == 1);
+  CHECK(closed[0].peer == "a");
+  CHECK(closed[0].reason == "1000 unfinished calls");
+}
+
 TEST_CASE("A call that stays unfinished is closed after two minutes without a message") {
   ConnectionPolicy policy;
-  ConnectionCounters slow = {.peer = "slow", .started = 2, .messages = 1};
-  ConnectionCounters stuck = {.peer = "stuck", .started = 2, .messages = 1};
+  ConnectionCounters slow = {.peer = "slow", .id = 1, .started = 2, .messages = 1};
+  ConnectionCounters stuck = {.peer = "stuck", .id = 2, .started = 2, .messages = 1};
   for (int second = 0; second < 120; second += 10) {
     CHECK(policy.Judge({slow, stuck}, {}, absl::Seconds(second)).empty());
     ++slow.started;
@@ -77,9 +90,11 @@ TEST_CASE("A call that stays unfinished is closed after two minutes without a me
 TEST_CASE("Of too many unfinished calls in all, those go that have stalled longest") {
   ConnectionPolicy policy;
   Connections workers;
-  for (int i = 0; i < 300; ++i) workers.push_back({.peer = absl::StrCat("w", i), .started = 1});
+  for (int i = 0; i < 300; ++i)
+    workers.push_back({.peer = absl::StrCat("w", i), .id = 100 + i, .started = 1});
   Connections strangers;
-  for (int i = 0; i < 20; ++i) strangers.push_back({.peer = absl::StrCat("s", i), .started = 10});
+  for (int i = 0; i < 20; ++i)
+    strangers.push_back({.peer = absl::StrCat("s", i), .id = i, .started = 10});
   CHECK(policy.Judge(strangers, {}, absl::Seconds(0)).empty());
   Connections all = strangers;
   all.insert(all.end(), workers.begin(), workers.end());
@@ -94,7 +109,8 @@ TEST_CASE("Of stalled connections only so many go that the rest are not too many
   Connections connections;
   const auto connect = [&](const std::string& name, int number) {
     for (int i = 0; i < number; ++i) {
-      connections.push_back({.peer = absl::StrCat(name, i), .started = 10});
+      const auto id = static_cast<int64_t>(connections.size());
+      connections.push_back({.peer = absl::StrCat(name, i), .id = id, .started = 10});
     }
   };
   connect("first", 20);
@@ -110,8 +126,9 @@ TEST_CASE("Of stalled connections only so many go that the rest are not too many
 
 TEST_CASE("Idle connections go when others wait for a descriptor, and only then") {
   ConnectionPolicy policy;
-  const Connections connections = {{.peer = "idle", .started = 3, .succeeded = 3, .messages = 3},
-                                   {.peer = "parked", .started = 3, .succeeded = 2, .messages = 3}};
+  const Connections connections = {
+      {.peer = "idle", .id = 1, .started = 3, .succeeded = 3, .messages = 3},
+      {.peer = "parked", .id = 2, .started = 3, .succeeded = 2, .messages = 3}};
   CHECK(policy.Judge(connections, kFull, absl::Seconds(0)).empty());
   CHECK(policy.Judge(connections, kFull, absl::Seconds(9)).empty());
   CHECK(policy.Judge(connections, {}, absl::Seconds(10)).empty());
@@ -130,7 +147,8 @@ TEST_CASE("A connection that has made no call for 2 seconds goes first") {
 TEST_CASE("While memory is short fewer unfinished calls may stay") {
   ConnectionPolicy policy;
   Connections connections;
-  for (int i = 0; i < 20; ++i) connections.push_back({.peer = absl::StrCat(i), .started = 10});
+  for (int i = 0; i < 20; ++i)
+    connections.push_back({.peer = absl::StrCat(i), .id = i, .started = 10});
   CHECK(policy.Judge(connections, {}, absl::Seconds(0)).empty());
   CHECK_FALSE(policy.is_calm());
   CHECK(policy.Judge(connections, {}, absl::Seconds(1)).empty());
