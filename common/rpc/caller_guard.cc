@@ -22,10 +22,16 @@ using grpc::experimental::ServerRpcInfo;
 
 class Guard final : public Interceptor {
  public:
-  Guard(const CallerCheck* callers, ServerRpcInfo* call) : callers_(callers), call_(call) {}
+  Guard(const CallerCheck* callers, ExtraMessages* extra, ServerRpcInfo* call)
+      : callers_(callers), extra_(extra), call_(call) {}
 
   void Intercept(InterceptorBatchMethods* methods) override {
-    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE) &&
+        std::exchange(has_message_, true)) {
+      extra_->Add(call_->server_context()->peer());
+    }
+    if (callers_ != nullptr &&
+        methods->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA)) {
       grpc::ServerContextBase* const context = call_->server_context();
       std::optional<security::Caller> caller;
       const absl::Status status = callers_->Check(call_->method(), *context, &caller);
@@ -42,26 +48,31 @@ class Guard final : public Interceptor {
   }
 
   const CallerCheck* const callers_;
+  ExtraMessages* const extra_;
   ServerRpcInfo* const call_;  // owns this
+  bool has_message_ = false;
 };
 
 class GuardFactory final : public ServerInterceptorFactoryInterface {
  public:
-  explicit GuardFactory(const CallerCheck* callers) : callers_(callers) {}
+  GuardFactory(const CallerCheck* callers, ExtraMessages* extra)
+      : callers_(callers), extra_(extra) {}
 
   Interceptor* CreateServerInterceptor(ServerRpcInfo* call) override {
-    return absl::StartsWith(call->method(), "/grpc.") ? new Guard(callers_, call) : nullptr;
+    return absl::StartsWith(call->method(), "/grpc.") ? new Guard(callers_, extra_, call) : nullptr;
   }
 
  private:
   const CallerCheck* const callers_;
+  ExtraMessages* const extra_;
 };
 
 }  // namespace
 
-void GuardGrpcMethods(const CallerCheck* callers, grpc::ServerBuilder* builder) {
+void GuardGrpcMethods(const CallerCheck* callers, ExtraMessages* extra,
+                      grpc::ServerBuilder* builder) {
   std::vector<std::unique_ptr<ServerInterceptorFactoryInterface>> factories;
-  factories.push_back(std::make_unique<GuardFactory>(callers));
+  factories.push_back(std::make_unique<GuardFactory>(callers, extra));
   builder->experimental().SetInterceptorCreators(std::move(factories));
 }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/log/log.h"
+#include "common/rpc/peer_name.h"
 #include "common/rpc/process.h"
 
 namespace lockstep::rpc {
@@ -43,24 +43,6 @@ int64_t ResidentBytes() {
   int64_t resident = 0;
   file >> size >> resident;
   return resident * sysconf(_SC_PAGESIZE);
-}
-
-// The bytes of address and port, IPv4 also where an IPv6 socket has taken it; empty for others.
-std::string PeerOf(int connection) {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof storage;
-  if (getpeername(connection, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "";
-  if (storage.ss_family == AF_INET) {
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&storage);
-    return absl::StrCat(
-        absl::string_view(reinterpret_cast<const char*>(&v4->sin_addr), sizeof v4->sin_addr), ":",
-        ntohs(v4->sin_port));
-  }
-  if (storage.ss_family != AF_INET6) return "";
-  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&storage);
-  absl::string_view address(reinterpret_cast<const char*>(&v6->sin6_addr), sizeof v6->sin6_addr);
-  if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) address.remove_prefix(12);
-  return absl::StrCat(address, ":", ntohs(v6->sin6_port));
 }
 
 // What gRPC answers to one of its channelz questions; takes ownership.
@@ -92,7 +74,7 @@ std::string PeerOf(const Json& socket) {
   const Json& ip = Child(address, "ip_address");
   std::string bytes;
   if (!ip.is_string() || !absl::Base64Unescape(ip.get_ref<const std::string&>(), &bytes)) return "";
-  return absl::StrCat(bytes, ":", Number(address, "port"));
+  return PeerName(bytes, static_cast<int>(Number(address, "port")));
 }
 
 // Of every connection to a server of this process.
@@ -128,7 +110,7 @@ bool ShutDown(int connection, const std::string& peer) {
   // is.
   const int copy = fcntl(connection, F_DUPFD_CLOEXEC, 0);
   if (copy < 0) return false;
-  const bool has_shut_down = PeerOf(copy) == peer && shutdown(copy, SHUT_RDWR) == 0;
+  const bool has_shut_down = PeerName(copy) == peer && shutdown(copy, SHUT_RDWR) == 0;
   close(copy);
   return has_shut_down;
 }
@@ -137,7 +119,22 @@ bool ShutDown(int connection, const std::string& peer) {
 
 void ConnectionGuard::Add(int connection) {
   if (peers_.size() <= static_cast<size_t>(connection)) peers_.resize(connection + 1);
-  peers_[connection] = PeerOf(connection);
+  peers_[connection] = PeerName(connection);
+}
+
+std::vector<ConnectionCounters> ConnectionGuard::Read() {
+  // Those of a connection that begins meanwhile are not among them.
+  ExtraMessages::Counts ended = extra_->counts();
+  std::vector<ConnectionCounters> connections = ReadCounters();
+  // Afterwards: of the messages that were read, all extra ones are to be known.
+  const ExtraMessages::Counts extra = extra_->counts();
+  for (ConnectionCounters& each : connections) {
+    const auto found = extra.find(each.peer);
+    if (found != extra.end()) each.extra = found->second;
+    ended.erase(each.peer);
+  }
+  extra_->Forget(ended);
+  return connections;
 }
 
 bool ConnectionGuard::IsTime(bool is_full, absl::Duration now) {
@@ -153,7 +150,7 @@ void ConnectionGuard::Look(bool is_full, absl::Duration now) {
   known_memory_ = ResidentBytes();
   const Shortage shortage = {.descriptors = is_full,
                              .memory = known_memory_ > calm_memory_ + kShortOfMemory};
-  const std::vector<ClosedConnection> closed = policy_.Judge(ReadCounters(), shortage, now);
+  const std::vector<ClosedConnection> closed = policy_.Judge(Read(), shortage, now);
   if (closed.empty() && policy_.is_calm()) calm_memory_ = known_memory_;
   for (const ClosedConnection& each : closed) Close(each);
   trim_ = !closed.empty();

@@ -8,12 +8,16 @@
 
 #include "absl/time/time.h"
 #include "common/rpc/connection_policy.h"
+#include "common/rpc/extra_messages.h"
 
 namespace lockstep::rpc {
 
 // Thread-compatible.
 class ConnectionGuard {
  public:
+  // `extra` counts those of the connections that are added, and outlives this.
+  explicit ConnectionGuard(ExtraMessages* extra) : extra_(extra) {}
+
   // A connection that gRPC is about to own; its descriptor and its peer are remembered.
   void Add(int connection);
   // To be called about every kPeriod. Reads the counters of all connections when the memory of the
@@ -24,10 +28,13 @@ class ConnectionGuard {
 
  private:
   bool IsTime(bool is_full, absl::Duration now);
+  // The counters of every connection of the process.
+  std::vector<ConnectionCounters> Read();
   // Shuts every connection of this peer down; gRPC closes them.
   void Close(const ClosedConnection& closed);
   void LogClosed(absl::Duration now);
 
+  ExtraMessages* const extra_;
   ConnectionPolicy policy_;
   std::vector<std::string> peers_;  // by descriptor; of connections that may be gone
   int64_t known_memory_ = 0;        // resident bytes at the last look

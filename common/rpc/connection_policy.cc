@@ -24,21 +24,29 @@ constexpr absl::Duration kIdleWithoutCall = absl::Seconds(2);
 
 }  // namespace
 
-int64_t ConnectionPolicy::Update(const ConnectionCounters& counters, absl::Duration now,
-                                 History* history) {
+ConnectionPolicy::Unfinished ConnectionPolicy::Update(const ConnectionCounters& counters,
+                                                      absl::Duration now, History* history) {
   const int64_t open = counters.started - counters.succeeded - counters.failed;
-  // Streams that have no message are open, or have ended. The latter only grow in number.
-  const int64_t without = std::max<int64_t>(0, counters.started - counters.messages);
-  history->ended_unfinished = std::max(history->ended_unfinished, without - open);
-  const int64_t unfinished =
-      std::clamp<int64_t>(without - history->ended_unfinished, 0, std::max<int64_t>(0, open));
+  const int64_t with_message = std::max<int64_t>(0, counters.messages - counters.extra);
+  // Streams that have no message are open, or have ended. The latter only grow in number; that none
+  // of the messages is an extra one makes them the fewest.
+  history->ended_unfinished =
+      std::max(history->ended_unfinished, counters.started - counters.messages - open);
+  const auto without = [&](int64_t messages) {
+    return std::clamp<int64_t>(counters.started - messages - history->ended_unfinished, 0,
+                               std::max<int64_t>(0, open));
+  };
+  const Unfinished unfinished = {.least = without(counters.messages),
+                                 .most = without(with_message)};
   if (counters.started != history->started || counters.messages != history->messages ||
       open != history->open) {
     history->changed_at = now;
   }
-  if (counters.messages != history->messages || unfinished == 0) history->progressed_at = now;
+  if (with_message > history->with_message || unfinished.most == 0) history->progressed_at = now;
+  if (counters.messages != history->messages || unfinished.least == 0) history->certain_at = now;
   history->started = counters.started;
   history->messages = counters.messages;
+  history->with_message = std::max(history->with_message, with_message);
   history->open = open;
   history->judged_at = now;
   return unfinished;
@@ -59,17 +67,20 @@ std::vector<ClosedConnection> ConnectionPolicy::Judge(
   unfinished_ = 0;
   for (const ConnectionCounters& each : connections) {
     History& history =
-        histories_.try_emplace(each.id, History{.changed_at = now, .progressed_at = now})
+        histories_
+            .try_emplace(each.id,
+                         History{.changed_at = now, .progressed_at = now, .certain_at = now})
             .first->second;
-    const int64_t unfinished = Update(each, now, &history);
+    const auto [least, unfinished] = Update(each, now, &history);
     // Twice: at one moment the messages of many calls may be on their way.
     const bool has_too_many = unfinished > kMaxUnfinished;
     if (has_too_many && history.had_too_many) {
       closed.push_back({each.peer, absl::StrCat(unfinished, " unfinished calls")});
-    } else if (unfinished > 0 && now - history.progressed_at >= kMaxAge) {
-      closed.push_back(
-          {each.peer, absl::StrCat("a call unfinished for ",
-                                   absl::FormatDuration(now - history.progressed_at))});
+    } else if (least > 0 && now - history.certain_at >= kMaxAge) {
+      // Not `unfinished`: of the extra messages some may be ends of streams, and a client that has
+      // asked for reflection may park a call for long.
+      closed.push_back({each.peer, absl::StrCat("a call unfinished for ",
+                                                absl::FormatDuration(now - history.certain_at))});
     } else if (shortage.descriptors && history.open == 0 &&
                now - history.changed_at >= (each.started == 0 ? kIdleWithoutCall : kIdle)) {
       closed.push_back({each.peer, "idle while others wait for a descriptor"});

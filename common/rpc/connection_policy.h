@@ -11,8 +11,9 @@
 
 namespace lockstep::rpc {
 
-// Counters of one connection, as gRPC keeps them. A stream is a call; a call has one message from
-// the client, and is unfinished until that has come whole.
+// Counters of one connection, as gRPC keeps them. A stream is a call, and is unfinished until its
+// first message from the client has come whole. Only calls of gRPC's own services have more than
+// one, which others count (common/rpc/extra_messages.h).
 struct ConnectionCounters {
   std::string peer;       // its address and port, which the next connection may have again
   int64_t id = 0;         // no other connection has or had it
@@ -20,6 +21,7 @@ struct ConnectionCounters {
   int64_t succeeded = 0;  // of these: answered
   int64_t failed = 0;     // of these: cancelled or cut off
   int64_t messages = 0;   // that have come whole
+  int64_t extra = 0;      // of these: beyond the first one of their call, at most
 };
 
 struct ClosedConnection {
@@ -47,17 +49,24 @@ class ConnectionPolicy {
   struct History {
     int64_t started = 0;
     int64_t messages = 0;
+    int64_t with_message = 0;
     int64_t open = 0;
     // At least as many streams ended before their message had come.
     int64_t ended_unfinished = 0;
     absl::Duration changed_at;     // a stream was opened or ended, or a message came
-    absl::Duration progressed_at;  // a message came, or nothing was unfinished
+    absl::Duration progressed_at;  // a call got its message, or none was unfinished
+    absl::Duration certain_at;     // a message came, or perhaps none was unfinished
     bool had_too_many = false;     // unfinished calls, last time
     absl::Duration judged_at;
   };
 
-  // The calls of the connection whose message has not come whole; perhaps a few more.
-  static int64_t Update(const ConnectionCounters& counters, absl::Duration now, History* history);
+  // Calls of the connection whose message has not come whole; perhaps a few more.
+  struct Unfinished {
+    int64_t least;  // if no message is an extra one
+    int64_t most;   // if as many are as there can be
+  };
+  static Unfinished Update(const ConnectionCounters& counters, absl::Duration now,
+                           History* history);
 
   std::map<int64_t, History> histories_;  // by id
   int64_t unfinished_ = 0;                // in all, the last time

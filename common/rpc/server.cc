@@ -23,6 +23,7 @@
 #include "common/rpc/connection_guard.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/event_queue.h"
+#include "common/rpc/extra_messages.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/health_service.h"
 #include "common/rpc/limits.h"
@@ -111,7 +112,7 @@ class GrpcServer final : public Server {
     for (rpc::Service* service : options.services) builder.RegisterService(service->methods());
     builder.RegisterService(health_.methods());
     unknown_.Register(&builder);
-    if (callers != nullptr) rpc::GuardGrpcMethods(callers, &builder);
+    rpc::GuardGrpcMethods(callers, &extra_messages_, &builder);
     std::vector<rpc::ServingQueue> serving;
     for (int i = 0; i < options.queues; ++i) {
       auto queue = builder.AddCompletionQueue();
@@ -166,12 +167,13 @@ class GrpcServer final : public Server {
   Gate calls_;  // a pass for each call that is served
   rpc::HealthService health_;
   rpc::UnknownMethods unknown_;
+  rpc::ExtraMessages extra_messages_;
   std::optional<rpc::RefusalSender> refusals_;
   std::vector<std::unique_ptr<rpc::EventQueue>> queues_;  // outlive the server
   std::optional<rpc::AlarmTimer> refusal_timer_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections_;
-  rpc::ConnectionGuard guard_;  // of the acceptor's thread
+  rpc::ConnectionGuard guard_{&extra_messages_};  // of the acceptor's thread
   std::optional<rpc::Acceptor> acceptor_;
   int port_ = 0;
   absl::once_flag shutdown_;

@@ -74,6 +74,25 @@ TEST_CASE("Calls of a connection that has ended hide none of the next one from t
   CHECK(closed[0].reason == "1000 unfinished calls");
 }
 
+TEST_CASE("Many messages of one call hide no calls without a message") {
+  ConnectionPolicy policy;
+  const ConnectionCounters streams = {
+      .peer = "a", .id = 1, .started = 1001, .messages = 5000, .extra = 4999};
+  CHECK(policy.Judge({streams}, {}, absl::Seconds(0)).empty());
+  const auto closed = policy.Judge({streams}, {}, absl::Seconds(5));
+  REQUIRE(closed.size() == 1);
+  CHECK(closed[0].reason == "1000 unfinished calls");
+}
+
+TEST_CASE("The ends of streams close no connection with a parked call") {
+  ConnectionPolicy policy;
+  // Three streams of one message, whose ends are counted as extra ones.
+  const ConnectionCounters client = {
+      .peer = "a", .id = 1, .started = 4, .succeeded = 3, .messages = 4, .extra = 3};
+  for (int second = 0; second < 1000; second += 5)
+    CHECK(policy.Judge({client}, {}, absl::Seconds(second)).empty());
+}
+
 TEST_CASE("A call that stays unfinished is closed after two minutes without a message") {
   ConnectionPolicy policy;
   ConnectionCounters slow = {.peer = "slow", .id = 1, .started = 2, .messages = 1};
