@@ -96,6 +96,11 @@ bool ShardSession::HoldsGradient() const {
   return fusing_.HoldsFetches();
 }
 
+bool ShardSession::OwesGradient() const {
+  absl::MutexLock lock(&mutex_);
+  return gradient_.is_active() && !fusing_.is_parked;
+}
+
 void ShardSession::DequeueToken(DequeueSeq dequeue_seq, GlobalStep token_step,
                                 Callback<DequeueTokenReply> done) {
   DequeueTokenRequest request;
@@ -212,6 +217,7 @@ bool ShardSession::SendPush() {
       fusing_.held.swap(push);
       fetch = values_.Next(clock_->Monotonic());
       is_fused = fetch.has_value() || fusing_.dequeue_seq != DequeueSeq();
+      fusing_.is_parked = is_fused;
     }
     if (!push.has_value()) return false;
     call = std::make_shared<Call>(
@@ -254,6 +260,11 @@ void ShardSession::SendFused(std::shared_ptr<const Call> call) {
 }
 
 void ShardSession::OnFused(const Call& call, absl::StatusOr<TensorReply<PushReply>> reply) {
+  {
+    // Where the call has failed, the gradient is asked about and sent again.
+    absl::MutexLock lock(&mutex_);
+    fusing_.is_parked = false;
+  }
   if (reply.ok() && reply->header->next().has_values() && call.fetch.has_value()) {
     auto* const values = reply->header->mutable_next()->mutable_values();
     OnFetched(*call.fetch,

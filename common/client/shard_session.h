@@ -74,6 +74,10 @@ class ShardSession {
   void EndStep(DequeueSeq dequeue_seq, Callback<PushSummary> done);
   // Before EndStep: whether that makes one call, which the shard answers when the step is over.
   bool HoldsGradient() const;
+  // Whether the shard may lack a part of the gradient, or has not judged it: from BeginGradient to
+  // the callback of EndStep, but not while the one call that is answered at the end of the step has
+  // been made.
+  bool OwesGradient() const;
   // `token_step`: DequeueTokenRequest::token_step.
   void DequeueToken(DequeueSeq dequeue_seq, GlobalStep token_step,
                     Callback<DequeueTokenReply> done);
@@ -108,6 +112,7 @@ class ShardSession {
     bool awaits_message = false;   // it may be the whole gradient
     std::optional<PushCall> held;  // it is, and waits for EndStep
     bool has_ended = false;
+    bool is_parked = false;  // it was sent, and is answered when the step is over
     DequeueSeq dequeue_seq;
     std::optional<DequeueTokenReply> token;  // came along
   };

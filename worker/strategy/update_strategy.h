@@ -78,9 +78,9 @@ class UpdateStrategy {
   // Ends pending callbacks, and those of later calls, with CANCELLED. Thread-safe.
   virtual void Cancel() = 0;
   // As Cancel, unless the ps may have a part of a gradient, while the rest is still to come: from
-  // the callback of BeginStep until they have judged it, or hold it until the step is over. That
-  // gradient goes on and no later one begins. Returns whether training is cancelled; if not, the
-  // caller asks again. Thread-safe.
+  // the callback of BeginStep until each of them has judged its part, or holds it until the step
+  // is over. That gradient goes on and no later one begins. Returns whether training is cancelled;
+  // if not, the caller asks again. Thread-safe.
   virtual bool CancelAfterGradient() {
     Cancel();
     return true;

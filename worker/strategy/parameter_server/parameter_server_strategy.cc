@@ -91,15 +91,13 @@ void ParameterServerStrategy::EndStep(const std::optional<StepInput>& predicted,
   if (may_fuse && predicted.has_value()) {
     shards_->cache().FetchAhead(predicted->step, predicted->rows);
   }
-  const bool is_held = shards_->HoldsGradient();
-  uint64_t sent = push_seq_.value();
-  wait_.Set(is_held ? "the other workers" : "the ps to take the gradient", input_.step);
+  wait_.Set(shards_->HoldsGradient() ? "the other workers" : "the ps to take the gradient",
+            input_.step);
+  complete_.store(push_seq_.value());
   shards_->End(may_fuse ? dequeue_seq_ : DequeueSeq(),
                [this](absl::StatusOr<std::span<const PushSummary>> summaries) {
                  OnJudged(std::move(summaries));
                });
-  // The next step may have begun by now.
-  if (is_held) owed_.compare_exchange_strong(sent, 0);
 }
 
 void ParameterServerStrategy::OnJudged(absl::StatusOr<std::span<const PushSummary>> summaries) {
@@ -135,7 +133,9 @@ void ParameterServerStrategy::Cancel() {
 
 bool ParameterServerStrategy::CancelAfterGradient() {
   is_leaving_.store(true);
-  if (owed_.load() != 0) return false;
+  const uint64_t owed = owed_.load();
+  // One shard may wait for the end of the step with its part while another one gets the rest.
+  if (owed != 0 && (complete_.load() != owed || shards_->OwesGradient())) return false;
   Cancel();
   return true;
 }

@@ -77,6 +77,7 @@ class ParameterServerStrategy final : public UpdateStrategy {
   Callback<StepOutcome> ended_;
   PushSeq push_seq_;
   std::atomic<uint64_t> owed_ = 0;        // the number of the gradient at hand; 0: there is none
+  std::atomic<uint64_t> complete_ = 0;    // of the last one that was added as a whole
   std::atomic<bool> is_leaving_ = false;  // no further gradient begins
   DequeueSeq dequeue_seq_;
   std::unique_ptr<ShardGroup> shards_;  // last: its calls use all above

@@ -140,6 +140,11 @@ bool ShardGroup::HoldsGradient() const {
                              [](const auto& session) { return session->HoldsGradient(); });
 }
 
+bool ShardGroup::OwesGradient() const {
+  return std::ranges::any_of(sessions_,
+                             [](const auto& session) { return session->OwesGradient(); });
+}
+
 void ShardGroup::AwaitToken(DequeueSeq dequeue_seq, GlobalStep token_step,
                             std::optional<DequeueTokenReply> came_along,
                             Callback<DequeueTokenReply> done) {

@@ -49,8 +49,8 @@ struct ShardGroupResources {
   TensorMaker make_tensor = OnHeap;  // for values
 };
 
-// Used by one thread, or handed from one to the next, but for Cancel. One gradient at a time:
-// Begin, Add until each variable that gets a gradient in the step was named once, End.
+// Used by one thread, or handed from one to the next, but for what says otherwise. One gradient at
+// a time: Begin, Add until each variable that gets a gradient in the step was named once, End.
 class ShardGroup {
  public:
   // The layout outlives the group. Errors as VariableCache::Create.
@@ -73,6 +73,9 @@ class ShardGroup {
   void Add(std::span<const int> variables, std::span<const MutableTensorView> gradients);
   // Whether a shard will answer End only when the step is over.
   bool HoldsGradient() const;
+  // After End: whether a shard may lack a part of the gradient, or has not judged it, and does not
+  // wait for the end of the step with all of it. Thread-safe.
+  bool OwesGradient() const;
   // `done` gets what the shards say when all of them have judged the gradient. The step shard's
   // answer brings the token of `dequeue_seq`, if it came along; 0: none is requested.
   void End(DequeueSeq dequeue_seq, Callback<std::span<const PushSummary>> done);

@@ -192,8 +192,11 @@ TEST_CASE("what became of a gradient whose call was lost is asked, and the rest 
   NotingPs ps;
   StepEnd worker(&ps);
   worker.Begin(0);
+  CHECK(worker.session().OwesGradient());
   worker.End(1);
+  CHECK_FALSE(worker.session().OwesGradient());
   ps.AnswerFused(absl::UnavailableError("gone"));
+  CHECK(worker.session().OwesGradient());
   CHECK_FALSE(worker.verdicts.has_value());
   ps.AnswerPull();
   CHECK(**worker.version == GlobalStep(1));

@@ -16,7 +16,11 @@
 namespace lockstep::worker {
 namespace {
 
-// Answers at once, but pushes when the test says so. After Cancel every call is CANCELLED.
+constexpr size_t kChunk = sizeof(float);
+constexpr int kChunks = 9;  // of the largest variable
+
+// Answers at once, but pushes when the test says so: the last chunk of a gradient is judged. After
+// Cancel every call is CANCELLED.
 class HeldPs final : public TensorTransport {
  public:
   void Open(const WorkerIdentity&, Callback<TransportInfo> done) override {
@@ -28,7 +32,7 @@ class HeldPs final : public TensorTransport {
   bool ReceivesByReference() const override { return false; }
   void Cancel() override {
     is_cancelled = true;
-    if (pending) std::exchange(pending, nullptr)(Cancelled());
+    Answer(Cancelled());
   }
   void Start(const CallOptions&, google::protobuf::Message* header,
              const std::vector<OutgoingTensor>&, google::protobuf::Message* reply,
@@ -37,9 +41,14 @@ class HeldPs final : public TensorTransport {
     if (const auto* const push = dynamic_cast<const PushRequest*>(header)) {
       auto& pushed = dynamic_cast<PushReply&>(*reply);
       pushed.set_shard_step(push->local_step());
-      for (int i = 0; i < push->pieces_size(); ++i) pushed.add_outcomes()->set_verdict(ACCEPTED);
+      for (const PushPiece& piece : push->pieces()) {
+        const uint64_t end = static_cast<uint64_t>(piece.dims(0)) * sizeof(float);
+        const bool is_last = piece.offset() + piece.size() == end;
+        pushed.add_outcomes()->set_verdict(is_last ? ACCEPTED : PENDING);
+      }
       ++pushes;
-      pending = std::move(done);
+      parked += push->has_next();
+      pending.push_back(std::move(done));
       return;
     }
     if (auto* const token = dynamic_cast<DequeueTokenReply*>(reply)) {
@@ -52,41 +61,53 @@ class HeldPs final : public TensorTransport {
     auto segments = std::make_shared<ReceivedTensors::Segments>();
     for (const PullPiece& piece : pull.pieces()) {
       *values.add_pieces() = piece;
-      segments->push_back(zeros);
+      segments->push_back(std::span(zeros).first(piece.size()));
     }
     done(ReceivedTensors(std::shared_ptr<const ReceivedTensors::Segments>(std::move(segments))));
   }
-  void AnswerPush() { std::exchange(pending, nullptr)(ReceivedTensors()); }
+  // All that wait.
+  void AnswerPush() { Answer(ReceivedTensors()); }
 
   int pushes = 0;
+  int parked = 0;  // of these, until the step is over
   int64_t next_token = 1;
   bool is_cancelled = false;
-  Callback<ReceivedTensors> pending;
-  const std::vector<std::byte> zeros = std::vector<std::byte>(sizeof(float));
+  std::vector<Callback<ReceivedTensors>> pending;
+  const std::vector<std::byte> zeros = std::vector<std::byte>(kChunks * kChunk);
 
  private:
+  void Answer(const absl::StatusOr<ReceivedTensors>& answer) {
+    for (Callback<ReceivedTensors>& done : std::exchange(pending, {})) done(answer);
+  }
   static absl::Status Cancelled() { return absl::CancelledError("calls were cancelled"); }
 };
 
-Placement OneVariableEach() {
+// Those of ps 1 are `chunks` messages.
+Placement OneVariableEach(int chunks) {
   Placement placement;
   placement.set_shards(2);
   for (uint32_t k = 0; k < 2; ++k) {
-    *placement.add_variables() = PlacedVariable(k, absl::StrCat("v", k), 1, k, true, 0);
+    *placement.add_variables() =
+        PlacedVariable(k, absl::StrCat("v", k), k == 1 ? chunks : 1, k, true, 0);
   }
   return placement;
 }
 
 // Has begun step 0. Variable k is at ps k.
 struct Training {
-  Training() {
+  explicit Training(bool token_per_replica = false, int chunks = 1)
+      : layout(*VariableLayout::Create(OneVariableEach(chunks))) {
     ShardGroupOptions options;
+    options.session.push_chunk_bytes = options.session.bucket_bytes = kChunk;
+    options.token_per_replica = token_per_replica;
     options.shard_names = {"ps 0", "ps 1"};
     strategy = *ParameterServerStrategy::Create({.shards = options}, layout,
                                                 {.shards = shards, .timer = &time, .clock = &time},
                                                 std::vector<int64_t>(2), nullptr);
     REQUIRE(BeginStep(0).ok());
   }
+  // Where a check has failed, calls are pending.
+  ~Training() { strategy->Cancel(); }
   absl::Status BeginStep(int64_t step) {
     Answer<StepValues> begun;
     strategy->BeginStep({GlobalStep(step), rows}, begun.done());
@@ -94,6 +115,10 @@ struct Training {
   }
   void Add(int variable) { strategy->AddGradients({&variable, 1}); }
   void EndStep() { strategy->EndStep(std::nullopt, ended.done()); }
+  // Asks for the values of the next step, too.
+  void EndStepAndFetch() {
+    strategy->EndStep(StepInput{.step = GlobalStep(1), .rows = rows}, ended.done());
+  }
   // Sends the gradient, which is judged.
   void Finish() {
     Add(1);
@@ -103,7 +128,7 @@ struct Training {
     REQUIRE(ended.Wait().ok());
   }
 
-  const VariableLayout layout = *VariableLayout::Create(OneVariableEach());
+  const VariableLayout layout;
   const std::vector<std::span<const int64_t>> rows = std::vector<std::span<const int64_t>>(2);
   HeldPs ps[2];
   std::vector<TensorTransport*> shards = {&ps[0], &ps[1]};
@@ -129,6 +154,38 @@ TEST_CASE("a gradient of which one ps has a part is sent to the others and judge
   CHECK(outcome->accepted == 2);
   CHECK(training.strategy->CancelAfterGradient());
   CHECK(absl::IsCancelled(training.BeginStep(1)));
+}
+
+TEST_CASE("a ps that waits for the end of the step does not keep the others from their parts") {
+  Training training(/*token_per_replica=*/true, kChunks);
+  training.Add(1);
+  training.Add(0);
+  training.EndStep();
+  REQUIRE(training.ps[0].parked == 1);
+  const int window = SessionOptions().window;
+  for (int sent = window; sent < kChunks; sent += window) {
+    REQUIRE(training.ps[1].pushes == sent);
+    CHECK_FALSE(training.strategy->CancelAfterGradient());
+    training.ps[1].AnswerPush();
+  }
+  REQUIRE(training.ps[1].pushes == kChunks);
+  CHECK_FALSE(training.strategy->CancelAfterGradient());
+  training.ps[1].AnswerPush();
+  // Now the step is up to other workers.
+  CHECK(training.strategy->CancelAfterGradient());
+  CHECK(absl::IsCancelled(training.ended.Wait().status()));
+}
+
+TEST_CASE("a worker whose gradient waits at every ps for the end of the step leaves at once") {
+  Training training(/*token_per_replica=*/true);
+  training.Add(1);
+  CHECK_FALSE(training.strategy->CancelAfterGradient());
+  training.Add(0);
+  CHECK_FALSE(training.strategy->CancelAfterGradient());
+  training.EndStepAndFetch();
+  for (const HeldPs& ps : training.ps) REQUIRE(ps.parked == 1);
+  CHECK(training.strategy->CancelAfterGradient());
+  CHECK(absl::IsCancelled(training.ended.Wait().status()));
 }
 
 TEST_CASE("after the gradient at hand no other one begins") {
