@@ -1,5 +1,6 @@
 #include "common/client/gradient_messages.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
@@ -43,9 +44,16 @@ std::optional<PushCall> GradientMessages::Next(absl::Duration now) {
   call.header->mutable_pieces()->Reserve(static_cast<int>(outgoing->pieces.size()));
   if (!outgoing->ask) call.tensors.reserve(outgoing->pieces.size());
   for (const PushPlan::Piece& piece : outgoing->pieces) AddPiece(piece, *outgoing, &call);
-  call.is_whole_gradient =
-      !outgoing->ask && outgoing->pieces.size() == static_cast<size_t>(num_tensors_);
+  call.is_whole_gradient = IsWholeGradient(*outgoing);
   return call;
+}
+
+bool GradientMessages::IsWholeGradient(const PushPlan::Outgoing& outgoing) const {
+  if (outgoing.ask || outgoing.pieces.size() != static_cast<size_t>(num_tensors_)) return false;
+  // The only piece may be a chunk of the only variable.
+  return std::ranges::all_of(outgoing.pieces, [this](const PushPlan::Piece& piece) {
+    return piece.size == plan_->variable(piece.variable).num_bytes();
+  });
 }
 
 void GradientMessages::AddPiece(const PushPlan::Piece& piece, const PushPlan::Outgoing& outgoing,

@@ -18,7 +18,7 @@ namespace lockstep {
 // A push to be made. Its tensors point into the gradients.
 struct PushCall {
   size_t message = 0;
-  bool is_whole_gradient = false;
+  bool is_whole_gradient = false;  // of all variables, every byte
   uint64_t num_bytes = 0;
   std::shared_ptr<PushRequest> header;
   std::vector<OutgoingTensor> tensors;
@@ -53,6 +53,7 @@ class GradientMessages {
   void Cancel();
 
  private:
+  bool IsWholeGradient(const PushPlan::Outgoing& outgoing) const;
   void AddPiece(const PushPlan::Piece& piece, const PushPlan::Outgoing& outgoing,
                 PushCall* call) const;
 

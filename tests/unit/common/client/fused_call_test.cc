@@ -250,6 +250,20 @@ TEST_CASE("a gradient of several messages is pushed as it comes, and the rest is
   CHECK((*worker.verdicts)->accepted == 2);
 }
 
+TEST_CASE("chunks of the only variable are pushed as they come, too") {
+  NotingPs ps;
+  StepEnd worker(&ps, /*chunk_bytes=*/4, /*most_bytes=*/64);
+  const Tensor gradient = Tensor::Zeros(DType::kUInt8, Shape({8}));
+  worker.session().BeginGradient(PushSeq(1), GlobalStep(0), 1);
+  worker.session().Add({VariableId(0), gradient.shape(), gradient.view()});
+  worker.Fetch(1);
+  CHECK(ps.calls == Calls{"push", "push", "pull"});
+  CHECK_FALSE(worker.End(1));
+  ps.AnswerPull();
+  ps.AnswerPushes(ps.Verdicts(ACCEPTED));
+  CHECK((*worker.verdicts)->accepted == 1);
+}
+
 TEST_CASE("a gradient of one message that is larger than wanted is pushed as it comes, too") {
   NotingPs ps;
   StepEnd worker(&ps, /*chunk_bytes=*/1024, /*most_bytes=*/7);
