@@ -1,4 +1,6 @@
 // Evaluations and checkpoints on the way, which training does not wait for.
+#include <signal.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <set>
@@ -6,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "tests/integration/training_run.h"
 
 namespace lockstep::test {
@@ -93,6 +96,28 @@ TEST_CASE("training goes on while the test set is evaluated, and the evaluation 
     CHECK(evaluation["accuracy"] == alone["accuracy"]);
     CHECK(evaluation["loss"].get<double>() == Approx(alone["loss"].get<double>()).epsilon(1e-6));
   }
+}
+
+TEST_CASE("a worker that starts during the last evaluation needs no data for a further step") {
+  const TemporaryFolder folder;
+  const std::string epoch_of_23_steps =
+      "transform { map { function: 'scale' } } transform { batch { drop_remainder: true } }";
+  Cluster cluster(1, 1);
+  cluster.StartAll(
+      {.max_steps = 23,
+       .evaluation = "batch: 1",
+       .data = absl::StrCat(DataWithLargeTestSet(folder, 30'000), " ", epoch_of_23_steps),
+       .model = kPlainModel});
+  const bool is_trained = cluster.WaitForStep(22, absl::Minutes(1));
+  INFO(cluster.Logs());
+  REQUIRE(is_trained);
+  cluster.worker(0).Signal(SIGKILL);
+  REQUIRE(cluster.worker(0).Wait(absl::Seconds(5)) == 137);
+  REQUIRE(cluster.chief().running());
+  cluster.StartWorker(0);
+  const nlohmann::json evaluation = Finish(cluster)["evaluations"].back();
+  CHECK(evaluation["step"] == 23);
+  CHECK(evaluation["examples"] == 30'000);
 }
 
 }  // namespace

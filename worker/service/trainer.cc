@@ -220,6 +220,8 @@ absl::Status Trainer::Run() {
   if (registration.job().sync().has_asynchronous()) {
     options.first_step = GlobalStep(registration.start_step() /
                                     (int64_t{registration.total_num_replicas()} * trainers));
+  } else {
+    options.max_steps = registration.max_steps();
   }
   // Towers drop out independently.
   if (trainers > 1) options.random_seed = MixSeeds(options.random_seed, identity.tower());

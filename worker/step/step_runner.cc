@@ -79,6 +79,7 @@ absl::StatusOr<StepOutcome> StepRunner::SkipStep(GlobalStep step) {
 }
 
 absl::StatusOr<StepOutcome> StepRunner::RunStep(GlobalStep step) {
+  if (step.value() >= options_.max_steps) return SkipStep(step);
   if (share_.has_value() && !share_->takes_part()) return SkipStep(step);
   if (options_.timeline != nullptr) options_.timeline->Started(step);
   LOCKSTEP_RETURN_IF_ERROR(Read(step));

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -26,7 +27,11 @@
 namespace lockstep::worker {
 
 struct StepRunnerOptions {
-  GlobalStep first_step;     // whose data is read first
+  GlobalStep first_step;  // whose data is read first
+  // The job has no step from this one on, and perhaps no data: a replica that comes to it, because
+  // it starts when all steps are done, waits to be told so. Not of an asynchronous job, whose
+  // replicas count their own steps.
+  int64_t max_steps = std::numeric_limits<int64_t>::max();
   uint64_t random_seed = 0;  // of this replica: for dropout
   // What the replica takes of the first step, of a job whose workers come and go; its random seed
   // follows then from its place and `job_seed`.
@@ -58,7 +63,7 @@ class StepRunner {
  private:
   absl::Status RunSteps();
   absl::StatusOr<StepOutcome> RunStep(GlobalStep step);
-  // Another replicas' step: waits for the next token.
+  // Another replicas' step, or none of the job: waits for the next token.
   absl::StatusOr<StepOutcome> SkipStep(GlobalStep step);
   absl::Status UseShare(const ReplicaShare& share);
   absl::StatusOr<StepOutcome> EndStep(const std::optional<StepInput>& predicted);

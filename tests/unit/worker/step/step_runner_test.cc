@@ -193,6 +193,47 @@ TEST_CASE("a timeline tells of every step, its phases in their order") {
   }
 }
 
+// Of a job whose steps are all done.
+class DoneStrategy final : public UpdateStrategy {
+ public:
+  void BeginStep(const StepInput& input, Callback<StepValues> done) override {
+    done(StepValues{.version = input.step, .is_superseded = true});
+  }
+  void AddGradients(std::span<const int>) override { FAIL("a gradient"); }
+  void EndStep(const std::optional<StepInput>&, Callback<StepOutcome> done) override {
+    done(StepOutcome{.done = true});
+  }
+  std::optional<GlobalStep> PredictNext() const override { return std::nullopt; }
+  std::string DescribeWait() const override { return ""; }
+  void Cancel() override {}
+};
+
+// Data for steps 0 to 4.
+class FiveSteps final : public Pipeline {
+ public:
+  absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) override {
+    return absl::InvalidArgumentError(absl::StrCat("step ", step.value()));
+  }
+  bool IsReady(GlobalStep) const override { return false; }
+  int64_t num_examples() const override { return 1; }
+  int64_t last_step() const override { return 4; }
+};
+
+TEST_CASE("a worker that starts after the last step reads no data for it and is done") {
+  const ClickJob job({});
+  DoneStrategy strategy;
+  FiveSteps data;
+  BatchRows rows(job.graph());
+  Progress progress;
+  const auto run = [&](int64_t max_steps) {
+    return StepRunner({.first_step = GlobalStep(5), .max_steps = max_steps}, job.layout(),
+                      &strategy, {nullptr}, &data, &rows, &progress)
+        .Run();
+  };
+  CHECK(run(5).ok());
+  CHECK(absl::IsInvalidArgument(run(6)));
+}
+
 TEST_CASE("a step moves no more bytes than its rows weigh, however large the table is") {
   constexpr char kHuge[] = R"(
     input_shape: [3]
