@@ -53,7 +53,8 @@ void SparseUpdate::ChangeTable(const RowMeans& means, RunRanges run) {
   const size_t row_bytes = std::max<size_t>(1, RowBytes(variable_->dtype(), variable_->shape()));
   const size_t at_a_time = std::clamp<size_t>(kBlockBytes / row_bytes, 1, kMostRowsAtATime);
   const absl::Span<const int64_t> rows = means.rows();
-  variable_->table()->MakeNext(rows, [&](const Table::Change& change) {
+  const GlobalStep version = variable_->newest_version().next();
+  variable_->table()->MakeNext(version, rows, [&](const Table::Change& change) {
     const auto prefetch = [&](absl::Span<const int64_t> next) {
       PrefetchRows(static_cast<std::byte*>(change.value().data), row_bytes, next);
       for (const MutableTensorView& slot : variable_->slots()) {
@@ -80,7 +81,8 @@ void SparseUpdate::ChangeTable(const RowMeans& means, RunRanges run) {
 void SparseUpdate::ChangeTable(const IndexedSlices& mean) {
   std::vector<int64_t> rows;
   std::ranges::unique_copy(mean.indices, std::back_inserter(rows));
-  variable_->table()->MakeNext(rows, [&](const Table::Change& change) {
+  const GlobalStep version = variable_->newest_version().next();
+  variable_->table()->MakeNext(version, rows, [&](const Table::Change& change) {
     change.Keep(0, rows.size());
     variable_->BeforeWriteRows(rows);
     rule_.ApplyRows(UpdateOf(change.value(), mean.indices, mean.values.view()));

@@ -27,7 +27,9 @@ void Table::Change::Keep(size_t begin, size_t end) const {
              {rows_.data() + begin, end - begin}, kept_ + begin * row_bytes_);
 }
 
-void Table::MakeNext(absl::Span<const int64_t> rows, absl::FunctionRef<void(const Change&)> make) {
+void Table::MakeNext(GlobalStep version, absl::Span<const int64_t> rows,
+                     absl::FunctionRef<void(const Change&)> make) {
+  LOCKSTEP_CHECK(version > version_);
   Change change;
   change.value_ = view_;
   change.rows_ = rows;
@@ -41,7 +43,8 @@ void Table::MakeNext(absl::Span<const int64_t> rows, absl::FunctionRef<void(cons
   }
   if (seq_lock_ != nullptr) seq_lock_->BeginWriting();
   make(change);
-  oldest_ = std::exchange(version_, version_.next());
+  oldest_ = GlobalStep(version.value() - 1);
+  version_ = version;
   if (seq_lock_ != nullptr) seq_lock_->Publish(version_.value());
 }
 
@@ -52,8 +55,7 @@ void Table::RestartAt(GlobalStep version) {
 }
 
 Table::Holds Table::Find(GlobalStep version) const {
-  if (version > version_) return Holds::kNothing;
-  if (version == version_ || keeps_ == kNewest) return Holds::kValue;
+  if (version >= version_ || keeps_ == kNewest) return Holds::kValue;
   return version >= oldest_ ? Holds::kValueWithKept : Holds::kNothing;
 }
 

@@ -21,8 +21,8 @@ namespace lockstep {
 class Table {
  public:
   enum Keeps {
-    kPrevious,  // versions count: the newest and the one before it can be read, others cannot
-    kNewest,    // whatever version is asked for, up to the newest: that is what is read
+    kPrevious,  // versions count: the newest and the one before it can be read, no earlier one
+    kNewest,    // whatever version is asked for, that is what is read
   };
 
   // `seq_lock`, or null: beside the value, for readers that no lock reaches
@@ -48,17 +48,20 @@ class Table {
     std::byte* kept_ = nullptr;  // null: nothing is kept
   };
 
-  // make(change) makes the version after the newest, of which no other rows than these differ:
-  // ascending, each once, rows of the table. It keeps each of them before it changes it.
-  void MakeNext(absl::Span<const int64_t> rows, absl::FunctionRef<void(const Change&)> make);
+  // make(change) makes `version`, above the newest, of which no other rows than these differ:
+  // ascending, each once, rows of the table. It keeps each of them before it changes it. Versions
+  // between the newest and this one have the newest's value.
+  void MakeNext(GlobalStep version, absl::Span<const int64_t> rows,
+                absl::FunctionRef<void(const Change&)> make);
 
   // The newest version becomes `version`, and no other one is readable.
   void RestartAt(GlobalStep version);
   // The newest version, to be overwritten in place. While nobody reads it or makes the next one.
   const MutableTensorView& Overwrite() const { return view_; }
 
-  // Copies rows of `version`, in any order, one after the other; or bytes of the whole value.
-  // False when the version is not readable, yet or any longer: the copied bytes are undefined.
+  // Copies rows of `version`, in any order, one after the other; or bytes of the whole value. One
+  // above the newest is a step's that left the table as it was: whether there is such a version,
+  // the variable knows. False when it is not readable any longer: the copied bytes are undefined.
   bool CopyRows(GlobalStep version, std::span<const int64_t> rows, std::byte* to) const;
   bool CopyBytes(GlobalStep version, uint64_t offset, std::span<std::byte> to) const;
 

@@ -60,6 +60,37 @@ TEST_CASE("a table that changes in place has the same bits in messages and in sh
   }
 }
 
+// One loss trains a table, the other one does not.
+constexpr char kTwoLosses[] = R"(
+  input_shape: [4]
+  layers { name: "ids" inputs: "input" columns { first: 0 count: 3 } }
+  layers { name: "a_rows" inputs: "ids" embedding { rows: 60 dim: 5 } }
+  layers { name: "a_scores" dense { units: 3 } }
+  layers { name: "a_loss" softmax_cross_entropy {} }
+  layers { name: "number" inputs: "input" columns { first: 3 count: 1 } }
+  layers { name: "b_scores" dense { units: 3 } }
+  layers { name: "b_loss" softmax_cross_entropy {} })";
+
+TEST_CASE("a table of a loss that takes turns has the same bits in messages and shared memory") {
+  const TableJob job;
+  const auto run = [&job](const std::string& memory) {
+    JobText text = job.Text("transport { shared_memory: " + memory + " }");
+    text.optimizer.clear();
+    text.evaluation.clear();
+    text.model = kTwoLosses;
+    text.losses = R"(
+      losses { name: "a" loss: "a_loss" trains: "a_" steps: 2
+               optimizer { adagrad {} learning_rate { base: 0.1 } } }
+      losses { name: "b" loss: "b_loss" trains: "b_" steps: 3
+               optimizer { adagrad {} learning_rate { base: 0.1 } } })";
+    return LossesOf(2, 2, text, {"--fresh"});
+  };
+  const std::vector<double> losses = run("OFF");
+  CHECK(losses.size() == 30);
+  CHECK(run("COPY") == losses);
+  CHECK(run("MAP") == losses);
+}
+
 TEST_CASE("a checkpoint of parts is evaluated alone and goes on in other parts") {
   const TableJob job;
   const nlohmann::json summary = Run(2, 2, job.Text("max_part_bytes: 150"));

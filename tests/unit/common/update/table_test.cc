@@ -20,9 +20,9 @@ Tensor Counting() {
   return tensor;
 }
 
-// Adds 100 to these rows.
-void Add100(Table* table, std::vector<int64_t> rows) {
-  table->MakeNext(rows, [&rows](const Table::Change& change) {
+// Adds 100 to these rows in this version.
+void Add100(Table* table, int64_t version, std::vector<int64_t> rows) {
+  table->MakeNext(GlobalStep(version), rows, [&rows](const Table::Change& change) {
     // In two parts, as threads would.
     const size_t half = rows.size() / 2;
     change.Keep(half, rows.size());
@@ -50,23 +50,40 @@ TEST_CASE("the newest version is read, and the one before it from what was kept"
   Table table(Counting(), GlobalStep(7), Table::kPrevious, nullptr);
   CHECK(Firsts(table, 7, {5, 0, 0}) == std::vector<float>{15, 0, 0});
   CHECK(Firsts(table, 6, {0}).empty());
-  CHECK(Firsts(table, 8, {0}).empty());
-  Add100(&table, {1, 4, 5});
+  Add100(&table, 8, {1, 4, 5});
   CHECK(Firsts(table, 8, {5, 4, 0}) == std::vector<float>{115, 112, 0});
   CHECK(Firsts(table, 7, {5, 4, 0, 5}) == std::vector<float>{15, 12, 0, 15});
-  Add100(&table, {0});
+  Add100(&table, 9, {0});
   CHECK(Firsts(table, 9, {5, 4, 0}) == std::vector<float>{115, 112, 100});
   CHECK(Firsts(table, 8, {5, 4, 0}) == std::vector<float>{115, 112, 0});
   CHECK(Firsts(table, 7, {5}).empty());
-  Add100(&table, {});
+  Add100(&table, 10, {});
   CHECK(Firsts(table, 9, {0}) == std::vector<float>{100});
   CHECK(Firsts(table, 10, {0}) == std::vector<float>{100});
+}
+
+TEST_CASE("versions of steps that leave the table as it was are its newest value") {
+  SeqLock seq_lock;
+  Table table(Counting(), GlobalStep(0), Table::kPrevious, &seq_lock);
+  Add100(&table, 1, {1});
+  for (const int64_t version : {1, 2, 3}) {
+    CAPTURE(version);
+    CHECK(Firsts(table, version, {0, 1}) == std::vector<float>{0, 103});
+    CHECK(seq_lock.StillHolds(version));
+  }
+  CHECK(Firsts(table, 0, {0, 1}) == std::vector<float>{0, 3});
+  Add100(&table, 4, {0});
+  CHECK(Firsts(table, 4, {0, 1}) == std::vector<float>{100, 103});
+  CHECK(Firsts(table, 3, {0, 1}) == std::vector<float>{0, 103});
+  CHECK(Firsts(table, 2, {0}).empty());
+  CHECK(seq_lock.StillHolds(4));
+  CHECK_FALSE(seq_lock.StillHolds(3));
 }
 
 TEST_CASE("bytes cut anywhere are those of their version") {
   Table table(Counting(), GlobalStep(0), Table::kPrevious, nullptr);
   const Tensor before = table.value()->Clone();
-  Add100(&table, {1, 2, 5});
+  Add100(&table, 1, {1, 2, 5});
   const Tensor after = table.value()->Clone();
   const uint64_t whole = kRows * kRowBytes;
   for (uint64_t begin = 0; begin <= whole; ++begin) {
@@ -79,23 +96,23 @@ TEST_CASE("bytes cut anywhere are those of their version") {
       }
     }
   }
-  CHECK_FALSE(table.CopyBytes(GlobalStep(2), 0, {}));
+  Add100(&table, 2, {});
+  CHECK_FALSE(table.CopyBytes(GlobalStep(0), 0, {}));
 }
 
 TEST_CASE("where versions do not count whatever is newest is read, and nothing is kept") {
   Table table(Counting(), GlobalStep(0), Table::kNewest, nullptr);
-  Add100(&table, {1});
-  Add100(&table, {1, 2});
+  Add100(&table, 1, {1});
+  Add100(&table, 2, {1, 2});
   for (const int64_t version : {0, 1, 2}) {
     CHECK(Firsts(table, version, {1, 2, 3}) == std::vector<float>{203, 106, 9});
   }
-  CHECK(Firsts(table, 3, {0}).empty());
 }
 
 TEST_CASE("rows without elements are rows, too") {
   Table table(Tensor(DType::kFloat32, Shape({4, 0})), GlobalStep(0), Table::kPrevious, nullptr);
   const std::vector<int64_t> rows = {1, 3};
-  table.MakeNext(rows, [](const Table::Change& change) { change.Keep(0, 2); });
+  table.MakeNext(GlobalStep(1), rows, [](const Table::Change& change) { change.Keep(0, 2); });
   CHECK(table.CopyRows(GlobalStep(0), rows, nullptr));
   CHECK(table.CopyBytes(GlobalStep(0), 0, {}));
 }
@@ -105,7 +122,7 @@ TEST_CASE("the sequence lock tells readers without a lock that the table is bein
   Table table(Counting(), GlobalStep(3), Table::kPrevious, &seq_lock);
   CHECK(seq_lock.StillHolds(3));
   const std::vector<int64_t> rows = {2};
-  table.MakeNext(rows, [&seq_lock](const Table::Change& change) {
+  table.MakeNext(GlobalStep(4), rows, [&seq_lock](const Table::Change& change) {
     CHECK_FALSE(seq_lock.StillHolds(3));
     CHECK_FALSE(seq_lock.StillHolds(4));
     change.Keep(0, 1);
@@ -116,14 +133,14 @@ TEST_CASE("the sequence lock tells readers without a lock that the table is bein
 
 TEST_CASE("a table that begins at another step has that version alone, and is overwritten there") {
   Table table(Counting(), GlobalStep(7), Table::kPrevious, nullptr);
-  Add100(&table, {1, 4});
+  Add100(&table, 8, {1, 4});
   table.RestartAt(GlobalStep(20));
   CHECK(Firsts(table, 20, {1, 0}) == std::vector<float>{103, 0});
   CHECK(Firsts(table, 19, {0}).empty());
   CHECK(Firsts(table, 8, {0}).empty());
   table.Overwrite().as<float>()[0] = 50;
   CHECK(Firsts(table, 20, {0}) == std::vector<float>{50});
-  Add100(&table, {0});
+  Add100(&table, 21, {0});
   CHECK(Firsts(table, 20, {0, 1}) == std::vector<float>{50, 103});
   CHECK(Firsts(table, 21, {0, 1}) == std::vector<float>{150, 103});
 }

@@ -195,7 +195,7 @@ TEST_CASE("of a table two versions can be read, and both are in one place") {
   const auto table = std::make_shared<Table>(Of(1), GlobalStep(5), Table::kPrevious, nullptr);
   Variable variable("v", table, GlobalStep(5), {});
   CHECK(variable.num_bytes() == 16);
-  table->MakeNext({}, [](const Table::Change&) {});
+  table->MakeNext(GlobalStep(6), {}, [](const Table::Change&) {});
   variable.Publish({table->value(), nullptr});
   CHECK(variable.At(GlobalStep(5)) == table->value());
   CHECK(variable.At(GlobalStep(6)) == table->value());

@@ -110,6 +110,39 @@ TEST_CASE("each loss's optimizer, slots and powers advance in its own turns alon
   }
 }
 
+TEST_CASE("rows that the steps of other turns leave alone are read in each version") {
+  CreateVariablesRequest plan = Adversaries();
+  VariableSpec* table = plan.mutable_placement()->mutable_variables(kMade);
+  table->set_sparse(true);
+  table->add_dims(1);
+  Harness harness(plan);
+  Reference made(Momentum());  // each step has a gradient for each row
+  std::vector<float> before = {4, 4};
+  for (int64_t step = 0; step < 9; ++step) {
+    CAPTURE(step);
+    const auto closed = harness.Grant(step, 1, 0.125f);
+    const uint64_t push_seq = static_cast<uint64_t>(step) + 1;
+    CHECK(harness.Push(0, push_seq, step, kTotal, {1}) == PushStatus::kAccepted);
+    CHECK(harness.Read(step, kMade) == before);
+    if (TrainedIn(step) == kJudge) {
+      harness.Push(0, push_seq, step, kJudge, GradientOf(step));
+    } else {
+      test::Message rows(test::IdentityOf(0), push_seq, step);
+      rows.Rows(kMade, Shape({2, 1}), {0, 1}, GradientOf(step));
+      REQUIRE(harness.shard.Push(rows.Ready()).ok());
+      made.Step(step);
+    }
+    REQUIRE_FALSE(closed.IsParked());
+    CHECK(harness.Read(step, kMade) == before);
+    before = harness.Read(step + 1, kMade);
+    CHECK(before == made.Value());
+    const auto second =
+        harness.Pull(0, step + 1, {PullPiece{.variable = VariableId(kMade), .rows = {1}}});
+    REQUIRE_FALSE(second.IsParked());
+    CHECK(test::ValuesOf(second->pieces[0]) == std::vector<float>{before[1]});
+  }
+}
+
 TEST_CASE("a gradient for a variable of another turn changes nothing") {
   Harness harness(Adversaries());
   const auto closed = harness.Grant(0, 1);
