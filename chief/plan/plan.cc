@@ -20,6 +20,7 @@
 #include "common/checkpoint/owner.h"
 #include "common/config/job.h"
 #include "common/config/load_schedule_of.h"
+#include "common/fs/absolute_path.h"
 #include "common/fs/path.h"
 #include "common/job/checked_job.h"
 #include "common/log/log.h"
@@ -97,8 +98,7 @@ absl::Status RestoreFrom(const std::string& root, JobPlan* plan) {
 }
 
 absl::Status PlanRestore(const std::string& folder, const std::string& job_file, JobPlan* plan) {
-  const std::string root =
-      folder.empty() ? plan->job.checkpoint().folder() : std::filesystem::absolute(folder).string();
+  const std::string root = folder.empty() ? plan->job.checkpoint().folder() : AbsolutePath(folder);
   if (root.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(job_file,

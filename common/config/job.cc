@@ -1,7 +1,6 @@
 #include "common/config/job.h"
 
 #include <filesystem>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
@@ -10,20 +9,17 @@
 #include "common/config/job_defaults.h"
 #include "common/config/job_rules.h"
 #include "common/config/text_proto.h"
+#include "common/fs/absolute_path.h"
 #include "common/fs/path.h"
 
 namespace lockstep {
 namespace {
 
 absl::StatusOr<std::string> AbsoluteFolderOf(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(FolderOf(path), error);
-  if (error) {
-    return absl::NotFoundError(absl::StrCat(path,
-                                            ": the working directory is gone: ", error.message(),
-                                            ". Remedy: start from a folder that exists"));
-  }
-  return absolute.lexically_normal().string();
+  std::string folder = AbsolutePath(FolderOf(path));
+  if (std::filesystem::path(folder).is_absolute()) return folder;
+  return absl::NotFoundError(absl::StrCat(
+      path, ": the working directory is gone. Remedy: start from a folder that exists"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "common/config/job_fields.h"
 #include "common/config/job_rules.h"
+#include "common/fs/absolute_path.h"
 #include "common/fs/path.h"
 
 namespace lockstep {
@@ -40,7 +41,7 @@ void FillLocalSync(JobDef* job) {
 void MakePathsAbsolute(absl::string_view folder, JobDef* job) {
   const auto complete = [&](std::string* path) {
     if (path->empty()) return;
-    *path = std::filesystem::path(JoinPath(folder, *path)).lexically_normal().string();
+    *path = AbsolutePath(JoinPath(folder, *path));
   };
   complete(job->mutable_model());
   if (job->data().has_idx()) {

@@ -14,6 +14,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
+#include "common/fs/absolute_path.h"
 #include "common/fs/atomic_file.h"
 #include "common/fs/folder.h"
 #include "common/fs/path.h"
@@ -36,12 +37,6 @@ constexpr char kReader[] = "reader";  // whose certificates `lockstep certificat
 constexpr char kOperator[] = "operator";
 constexpr char kJobName[] = "lockstep";  // in certificates
 constexpr absl::Duration kValidity = absl::Hours(24 * 365);
-
-std::string Absolute(const std::string& path) {
-  std::error_code error;
-  const auto absolute = std::filesystem::absolute(path, error);
-  return error ? path : absolute.lexically_normal().string();
-}
 
 // This program is <bin_dir>/deploy/cli/up.
 std::string BuiltIn() {
@@ -117,7 +112,7 @@ int WorkersNeeded(const SyncDef& sync) {
 }  // namespace
 
 std::string ProgramFolder(const LocalRunOptions& options) {
-  return Absolute(options.bin_dir.empty() ? BuiltIn() : options.bin_dir);
+  return AbsolutePath(options.bin_dir.empty() ? BuiltIn() : options.bin_dir);
 }
 
 void ShowResult(const LocalRunOptions& options, const Summary& summary, Console* console) {
@@ -145,8 +140,8 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
       .bin_dir = ProgramFolder(options),
       .run_dir = options.run_dir,
       .cluster_path = options.cluster_out.empty() ? JoinPath(options.run_dir, "cluster.json")
-                                                  : Absolute(options.cluster_out),
-      .job_path = Absolute(options.job_path),
+                                                  : AbsolutePath(options.cluster_out),
+      .job_path = AbsolutePath(options.job_path),
       .token_path = options.tls ? "" : JoinPath(options.run_dir, "job.token"),
       .tls_folder = options.tls ? JoinPath(options.run_dir, "tls") : "",
       .summary_path = JoinPath(options.run_dir, "summary.json"),
@@ -158,7 +153,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
       .worker_devices = options.worker_devices,
       .gpu_memory_limit = options.gpu_memory_limit,
       .autotune = options.autotune,
-      .timeline_dir = options.timeline_dir.empty() ? "" : Absolute(options.timeline_dir),
+      .timeline_dir = options.timeline_dir.empty() ? "" : AbsolutePath(options.timeline_dir),
   };
   if (!plan.timeline_dir.empty()) LOCKSTEP_RETURN_IF_ERROR(MakeFolders(plan.timeline_dir));
   LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(plan.cluster_path, ClusterJsonText(cluster)));

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/base/remedy.h"
 #include "common/base/status_macros.h"
+#include "common/fs/absolute_path.h"
 #include "common/fs/folder.h"
 #include "common/fs/fs_error.h"
 #include "common/fs/path.h"
@@ -26,19 +26,13 @@ namespace {
 constexpr char kLogs[] = "logs";
 constexpr char kOtherFolder[] = "--run_dir=DIR names a folder in which this user may write";
 
-std::string Absolute(const std::string& path) {
-  std::error_code error;
-  const auto absolute = std::filesystem::absolute(path, error);
-  return error ? path : absolute.lexically_normal().string();
-}
-
 }  // namespace
 
 RunFolder::RunFolder(std::string path, FileDescriptor lock)
     : path_(std::move(path)), lock_(std::move(lock)) {}
 
 absl::StatusOr<RunFolder> RunFolder::Claim(const std::string& path) {
-  const std::string absolute = Absolute(path);
+  const std::string absolute = AbsolutePath(path);
   LOCKSTEP_RETURN_IF_ERROR(AddRemedy(MakeFolders(JoinPath(absolute, kLogs)), kOtherFolder));
   FileDescriptor folder(::open(absolute.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return WriteError(absolute, "open the folder", errno);
@@ -53,9 +47,9 @@ absl::StatusOr<RunFolder> RunFolder::Claim(const std::string& path) {
 }
 
 absl::StatusOr<RunFolder> RunFolder::ClaimNew(const std::string& job_name) {
-  const std::string base =
-      Absolute(absl::StrCat("runs/", IsEntryName(job_name) ? job_name : "job", "-",
-                            absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone())));
+  const std::string base = AbsolutePath(
+      absl::StrCat("runs/", IsEntryName(job_name) ? job_name : "job", "-",
+                   absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone())));
   LOCKSTEP_RETURN_IF_ERROR(AddRemedy(MakeFolders(FolderOf(base)), kOtherFolder));
   std::string path = base;
   // Of several launchers at once one makes it, the others go on.

@@ -1,7 +1,5 @@
 // lockstep up: runs a job on a cluster of processes on this machine.
-#include <filesystem>
 #include <string>
-#include <system_error>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
@@ -13,6 +11,7 @@
 #include "common/config/flags.h"
 #include "common/config/job.h"
 #include "common/config/start_flags.h"
+#include "common/fs/absolute_path.h"
 #include "deploy/cli/check_run.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/finish_command.h"
@@ -66,9 +65,7 @@ std::string ChiefStartFlag() {
   const std::string folder = absl::GetFlag(FLAGS_restore);
   if (folder.empty()) return "";
   if (folder == kNewestCheckpoint) return "--restore";
-  std::error_code error;
-  const auto absolute = std::filesystem::absolute(folder, error);
-  return "--restore=" + (error ? folder : absolute.lexically_normal().string());
+  return "--restore=" + AbsolutePath(folder);
 }
 
 absl::StatusOr<int> Up(Console* console) {

@@ -86,6 +86,16 @@ TEST_CASE("A missing job or model is not found, by name") {
                       ": cannot open: No such file or directory. Remedy: "));
 }
 
+TEST_CASE("Paths above a job that is behind a symbolic link are those above the link's target") {
+  test::TemporaryFolder folder;
+  folder.Write("deep/models/m.textproto", kModel);
+  folder.Write("deep/jobs/iris.textproto", kJob);
+  std::filesystem::create_directory_symlink(folder.Path("deep/jobs"), folder.Path("jobs"));
+  const auto loaded = LoadJob(folder.Path("jobs/iris.textproto"));
+  REQUIRE(loaded.ok());
+  CHECK(loaded->job.model() == folder.Path("jobs/../models/m.textproto"));
+}
+
 TEST_CASE("A mistake in the model names the model file") {
   test::TemporaryFolder folder;
   folder.Write("models/m.textproto", "input_shape: 4\nlayers { name: 'x' attention {} }");
