@@ -2,12 +2,14 @@
 
 #include <filesystem>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_defaults.h"
 #include "common/config/job_rules.h"
+#include "common/config/text_file.h"
 #include "common/config/text_proto.h"
 #include "common/fs/absolute_path.h"
 #include "common/fs/path.h"
@@ -29,6 +31,12 @@ absl::StatusOr<LoadedJob> LoadJob(const std::string& path) {
   LOCKSTEP_RETURN_IF_ERROR(ReadTextProto(path, &loaded.job));
   LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckJob(loaded.job), path));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string folder, AbsoluteFolderOf(path));
+  if (!IsUtf8(folder) || !IsUtf8(path)) {
+    // No message could name its files.
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", absl::CHexEscape(JoinPath(folder, NameOf(path))),
+        "\": the path of the job is not UTF-8 text. Remedy: rename the file or folder"));
+  }
   MakePathsAbsolute(folder, &loaded.job);
   FillJobDefaults(path, &loaded.job);
   if (const absl::Status read = ReadTextProto(loaded.job.model(), &loaded.model); !read.ok()) {

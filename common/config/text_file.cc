@@ -48,6 +48,8 @@ std::optional<size_t> FirstBadByte(absl::string_view text) {
 
 }  // namespace
 
+bool IsUtf8(absl::string_view text) { return !FirstBadByte(text).has_value(); }
+
 std::string LineAndColumn(absl::string_view text, size_t offset) {
   const absl::string_view before = text.substr(0, offset);
   const size_t newline = before.rfind('\n');

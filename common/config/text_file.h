@@ -12,6 +12,8 @@ namespace lockstep {
 // file); INVALID_ARGUMENT naming the place for a file over 16 MiB or one that is not UTF-8 text.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
+bool IsUtf8(absl::string_view text);
+
 // "3:14": line and column, counted from 1, columns in bytes, of the byte at `offset`.
 std::string LineAndColumn(absl::string_view text, size_t offset);
 

@@ -96,6 +96,17 @@ TEST_CASE("Paths above a job that is behind a symbolic link are those above the 
   CHECK(loaded->job.model() == folder.Path("jobs/../models/m.textproto"));
 }
 
+TEST_CASE("A job whose path is not UTF-8 text is refused") {
+  test::TemporaryFolder folder;
+  folder.Write("m\xfc/models/m.textproto", kModel);
+  for (const std::string path : {"m\xfc/jobs/iris.textproto", "m\xfc/jobs/\xfc.textproto"}) {
+    const auto loaded = LoadJob(folder.Write(path, kJob));
+    CHECK(ExitCodeFor(loaded.status()) == ExitCode::kBadConfiguration);
+    CHECK_THAT(std::string(loaded.status().message()),
+               Contains("is not UTF-8 text") && Contains("Remedy: rename"));
+  }
+}
+
 TEST_CASE("A mistake in the model names the model file") {
   test::TemporaryFolder folder;
   folder.Write("models/m.textproto", "input_shape: 4\nlayers { name: 'x' attention {} }");
