@@ -226,6 +226,10 @@ absl::Status RunWithFiles(const DaemonContext& daemon, const Backend& backend, S
 }
 
 absl::Status RunWorker(const DaemonContext& daemon) {
+  if (const int threads = absl::GetFlag(FLAGS_threads); threads < 0) {
+    return UsageError(absl::StrCat("--threads: expected a number from 0 on, got ", threads,
+                                   ". Remedy: leave it out for all CPUs"));
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(const Backend backend, BackendOfFlag());
   log::Info(absl::StrCat("computes on ", backend.description(), ", with ",
                          CountText(static_cast<uint64_t>(Threads()), "thread")));

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
@@ -34,7 +35,12 @@ absl::Status Prepare(const DaemonOptions& options, DaemonContext* context,
       options.role == Role::kChief && context->task.cluster.Count(Role::kChief) == 1;
   if (!is_only_chief) absl::StrAppend(&context->name, " ", context->task.index);
   LOCKSTEP_RETURN_IF_ERROR(log::Init(context->name, level));
-  context->start_timeout = absl::Seconds(absl::GetFlag(FLAGS_start_timeout));
+  const double timeout = absl::GetFlag(FLAGS_start_timeout);
+  if (!(timeout >= 0)) {
+    return UsageError(absl::StrCat("--start_timeout: expected seconds, 0 or more, got ", timeout,
+                                   ". Remedy: leave it out for 120"));
+  }
+  context->start_timeout = absl::Seconds(timeout);
   ServerOptions& serving = context->serving;
   LOCKSTEP_ASSIGN_OR_RETURN(serving.address,
                             ListenAddress(absl::GetFlag(FLAGS_listen), context->task.address()));

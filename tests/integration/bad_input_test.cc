@@ -101,6 +101,19 @@ TEST_CASE("an unknown flag is refused and the nearest one named") {
   }
 }
 
+TEST_CASE("flags with values that mean nothing are refused before the job") {
+  const Cluster cluster(1, 1);
+  const auto with = [](std::vector<std::string> arguments, const std::string& flag) {
+    arguments.push_back(flag);
+    return arguments;
+  };
+  CheckEnds(with(cluster.Ps(0), "--start_timeout=-5"), 64, {"--start_timeout", "got -5", "Remedy"});
+  CheckEnds(with(cluster.Worker(0), "--threads=-3"), 64, {"--threads", "got -3", "Remedy"});
+  const std::string nowhere = cluster.folder().Path("missing/summary.json");
+  CheckEnds(with(cluster.Chief(cluster.WriteJob({})), "--summary=" + nowhere), 73,
+            {"--summary", nowhere});
+}
+
 TEST_CASE("help and version of each program are short, complete and no mistake") {
   for (const char* binary : {"ps/ps", "worker/worker", "chief/chief"}) {
     CheckEnds({Binary(binary), "--help"}, 0, {"--cluster", "--start_timeout", "--insecure"});
