@@ -13,6 +13,9 @@
 namespace lockstep::wire {
 namespace {
 
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+
 // Below this, copying is cheaper than a slice with its reference count and its own entry in writev.
 constexpr size_t kShortSpan = 2048;
 
@@ -40,6 +43,25 @@ absl::StatusOr<std::vector<grpc::Slice>> Slices(const grpc::ByteBuffer& buffer) 
 
 Bytes BytesOf(const grpc::Slice& slice) {
   return {reinterpret_cast<const std::byte*>(slice.begin()), slice.size()};
+}
+
+CodedInputStream InputOf(absl::string_view message) {
+  return CodedInputStream(reinterpret_cast<const uint8_t*>(message.data()),
+                          static_cast<int>(message.size()));
+}
+
+bool IsMessage(uint32_t tag, int field) {
+  return WireFormatLite::GetTagFieldNumber(tag) == field &&
+         WireFormatLite::GetTagWireType(tag) == WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
+}
+
+// The bytes of the field whose tag `input`, of `message`, has just read. nullopt: malformed.
+std::optional<absl::string_view> ReadBytes(absl::string_view message, CodedInputStream* input) {
+  int size = 0;
+  if (!input->ReadVarintSizeAsInt(&size)) return std::nullopt;
+  const auto begin = static_cast<size_t>(input->CurrentPosition());
+  if (!input->Skip(size)) return std::nullopt;
+  return message.substr(begin, static_cast<size_t>(size));
 }
 
 }  // namespace
@@ -86,33 +108,31 @@ absl::Status Decode(const grpc::ByteBuffer& buffer, google::protobuf::MessageLit
 }
 
 std::optional<absl::string_view> FindField(absl::string_view message, int field) {
-  using google::protobuf::internal::WireFormatLite;
-  google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t*>(message.data()),
-                                               static_cast<int>(message.size()));
+  CodedInputStream input = InputOf(message);
   while (const uint32_t tag = input.ReadTag()) {
-    if (WireFormatLite::GetTagFieldNumber(tag) != field ||
-        WireFormatLite::GetTagWireType(tag) != WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
-      if (!WireFormatLite::SkipField(&input, tag)) return std::nullopt;
-      continue;
-    }
-    int size = 0;
-    if (!input.ReadVarintSizeAsInt(&size)) return std::nullopt;
-    const size_t begin = static_cast<size_t>(input.CurrentPosition());
-    if (static_cast<size_t>(size) > message.size() - begin) return std::nullopt;
-    return message.substr(begin, static_cast<size_t>(size));
+    if (IsMessage(tag, field)) return ReadBytes(message, &input);
+    if (!WireFormatLite::SkipField(&input, tag)) return std::nullopt;
   }
   return std::nullopt;
 }
 
-size_t CountFields(absl::string_view message, int field) {
-  using google::protobuf::internal::WireFormatLite;
-  google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t*>(message.data()),
-                                               static_cast<int>(message.size()));
+std::optional<size_t> CountFields(absl::string_view message, std::span<const int> path) {
+  CodedInputStream input = InputOf(message);
+  const bool is_end = path.size() == 1;
   size_t count = 0;
   while (const uint32_t tag = input.ReadTag()) {
-    if (WireFormatLite::GetTagFieldNumber(tag) == field) ++count;
-    if (!WireFormatLite::SkipField(&input, tag)) break;
+    if (is_end || !IsMessage(tag, path.front())) {
+      if (is_end && WireFormatLite::GetTagFieldNumber(tag) == path.front()) ++count;
+      if (!WireFormatLite::SkipField(&input, tag)) return std::nullopt;
+      continue;
+    }
+    const std::optional<absl::string_view> inner = ReadBytes(message, &input);
+    if (!inner.has_value()) return std::nullopt;
+    const std::optional<size_t> there = CountFields(*inner, path.subspan(1));
+    if (!there.has_value()) return std::nullopt;
+    count += *there;
   }
+  if (!input.ConsumedEntireMessage()) return std::nullopt;
   return count;
 }
 

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -42,8 +43,10 @@ absl::Status Decode(const grpc::ByteBuffer& buffer, google::protobuf::MessageLit
 // message is malformed before it. Skips other fields without parsing them.
 std::optional<absl::string_view> FindField(absl::string_view message, int field);
 
-// How many fields of that number are in a message, up to where it is malformed. Parses none.
-size_t CountFields(absl::string_view message, int field);
+// How many fields are at the end of `path`: numbers of fields, each but the last one that of a
+// message, from the outermost on. Fields of one number count together, as they are merged when they
+// are parsed. nullopt: a message on the way is malformed. Parses none.
+std::optional<size_t> CountFields(absl::string_view message, std::span<const int> path);
 
 // The payload of a received message, with the memory it lies in.
 class ReceivedPayload {

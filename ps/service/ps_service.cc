@@ -92,11 +92,13 @@ void PsService::ServeTensors(const rpc::ServingQueue& queue) {
   };
   const auto has_checksums = [this] { return has_checksums_.load(); };
   const auto push = std::make_shared<const GrpcTensorMethod<PushRequest, PushReply>>(
-      GrpcTensorMethod<PushRequest, PushReply>{.raw = methods_.Of<PushRequest>(),
-                                               .check = check_with(PushRequest::kPiecesFieldNumber),
-                                               .handle = std::bind_front(HandlePush, shard_),
-                                               .references = &references_,
-                                               .expects_checksums = has_checksums});
+      GrpcTensorMethod<PushRequest, PushReply>{
+          .raw = methods_.Of<PushRequest>(),
+          .check =
+              [this](absl::string_view request) { return CheckUnparsedPush(request, *shard_); },
+          .handle = std::bind_front(HandlePush, shard_),
+          .references = &references_,
+          .expects_checksums = has_checksums});
   const auto pull = std::make_shared<const GrpcTensorMethod<PullRequest, PullReply>>(
       GrpcTensorMethod<PullRequest, PullReply>{.raw = methods_.Of<PullRequest>(),
                                                .check = check_with(PullRequest::kPiecesFieldNumber),
