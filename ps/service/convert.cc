@@ -265,12 +265,18 @@ DequeueTokenReply ToProto(const Token& token) {
   return reply;
 }
 
-void ToProto(const PushPullResult& result, const PushRequest& request, PushReply* reply) {
+void BeginReply(const PushRequest& request, PushReply* reply) {
+  reply->mutable_outcomes()->Reserve(request.pieces_size());
+  for (const lockstep::PushPiece& piece : request.pieces()) {
+    reply->add_outcomes()->set_variable(piece.variable());
+  }
+}
+
+void ToProto(const PushPullResult& result, PushReply* reply) {
   reply->set_shard_step(result.push.shard_step.value());
   reply->set_done(result.push.done);
   for (size_t i = 0; i < result.push.statuses.size(); ++i) {
-    PushReply::Outcome* outcome = reply->add_outcomes();
-    outcome->set_variable(request.pieces(static_cast<int>(i)).variable());
+    PushReply::Outcome* const outcome = reply->mutable_outcomes(static_cast<int>(i));
     outcome->set_verdict(ToWireVerdict(result.push.statuses[i]));
   }
   if (result.token.has_value()) *reply->mutable_next()->mutable_token() = ToProto(*result.token);

@@ -32,8 +32,10 @@ SetViewReply ToViewReply(const ShardReport& report, Incarnation incarnation);
 GrantReply ToProto(const ClosedStep& closed);
 SaveReply ToProto(const ShardFile& saved);
 DequeueTokenReply ToProto(const Token& token);
-// Without the tensors. `result` has the outcome of each piece of `request`.
-void ToProto(const PushPullResult& result, const PushRequest& request, PushReply* reply);
+// The outcomes of the request's pieces, without verdicts.
+void BeginReply(const PushRequest& request, PushReply* reply);
+// Without the tensors. `reply` has begun with the outcomes of the request's pieces.
+void ToProto(const PushPullResult& result, PushReply* reply);
 // Without the tensors.
 void ToProto(const PullResult& result, PullReply* reply);
 ShardStatus ToProto(const ShardReport& report);

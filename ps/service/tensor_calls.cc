@@ -11,6 +11,9 @@
 namespace lockstep::ps {
 namespace {
 
+// Of a push that waits, for each of its pieces: its outcome in the reply, and in the result.
+constexpr uint64_t kKeptPerPiece = sizeof(PushReply::Outcome) + sizeof(void*) + sizeof(PushStatus);
+
 // OUT_OF_RANGE: too much for a message. Values that go by reference always fit.
 absl::Status CheckFits(const PullResult& values) {
   // The rest is for the header.
@@ -41,11 +44,11 @@ void RespondWithValues(Call* call, std::shared_ptr<Reply> reply, PullResult valu
 }
 
 void AnswerPush(PushCall* call, absl::StatusOr<PushPullResult> result) {
+  const std::shared_ptr<PushReply> reply = call->TakeBegun();
   if (!result.ok()) return call->Respond(result.status());
   // A pull tells its caller why they do not come.
   if (result->values.has_value() && !CheckFits(*result->values).ok()) result->values.reset();
-  const std::shared_ptr<PushReply> reply = NewArenaMessage<PushReply>();
-  ToProto(*result, call->request(), reply.get());
+  ToProto(*result, reply.get());
   if (!result->values.has_value()) return call->Respond(reply);
   RespondWithValues(call, reply, *std::move(result->values));
 }
@@ -62,7 +65,10 @@ absl::Status TryPush(Shard* shard, const std::shared_ptr<PushCall>& call) {
   const PushRequest& request = call->request();
   LOCKSTEP_ASSIGN_OR_RETURN(PushOrder order, FromProto(request));
   LOCKSTEP_ASSIGN_OR_RETURN(NextOrder next, FromProto(request.next(), order.worker));
-  if (next.pull.has_value()) next.pull->accepts_references = call->AcceptsReferences();
+  if (next.pull.has_value()) {
+    next.pull->accepts_references = call->AcceptsReferences();
+    next.pull->kept_bytes = order.pieces.size() * kKeptPerPiece;
+  }
   absl::StatusOr<ReceivedTensors> tensors = call->TakeTensors();
   if (!tensors.ok()) {
     // An error of admission takes precedence.
@@ -70,6 +76,9 @@ absl::Status TryPush(Shard* shard, const std::shared_ptr<PushCall>& call) {
     return tensors.status();
   }
   order.tensors = *std::move(tensors);
+  std::shared_ptr<PushReply> reply = NewArenaMessage<PushReply>();
+  BeginReply(request, reply.get());
+  call->Keep(std::move(reply));
   PushPull(shard, order, std::move(next), [call](absl::StatusOr<PushPullResult> result) {
     AnswerPush(call.get(), std::move(result));
   });

@@ -221,6 +221,8 @@ struct PullOrder {
   bool accepts_references = false;               // the worker sees the values where they are
   DType wire_type = DType::kFloat32;             // of dense float32 variables
   std::shared_ptr<PullTicket> ticket = nullptr;  // null: nobody withdraws it
+  // That its caller keeps for as long as it waits, beside what it names.
+  uint64_t kept_bytes = 0;
 };
 
 // Bytes of a published value; `owner` keeps them alive and unchanged. Of a result by reference

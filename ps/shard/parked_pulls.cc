@@ -32,7 +32,8 @@ struct Identity {
 };
 
 uint64_t BytesOf(const ParkedPull& pull) {
-  uint64_t bytes = sizeof(ParkedPull) + pull.pieces->size() * sizeof(ResolvedPiece);
+  uint64_t bytes =
+      sizeof(ParkedPull) + pull.kept_bytes + pull.pieces->size() * sizeof(ResolvedPiece);
   for (const ResolvedPiece& piece : *pull.pieces) bytes += piece.rows.size() * sizeof(int64_t);
   return bytes;
 }

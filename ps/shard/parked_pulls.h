@@ -27,6 +27,7 @@ struct ParkedPull {
   GlobalStep version;
   std::shared_ptr<const std::vector<ResolvedPiece>> pieces;
   Callback<PullResult> done;
+  uint64_t kept_bytes = 0;  // as in PullOrder
   bool by_reference = false;
   std::shared_ptr<const void> pin = nullptr;  // counts its values as not read
   size_t num_there = 0;                       // pieces, from the first on, that have been found

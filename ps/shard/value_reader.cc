@@ -213,7 +213,7 @@ void ValueReader::Pull(const PullOrder& order, std::vector<ResolvedPiece> pieces
                        Callback<PullResult> done, DeferredCallbacks* deferred) {
   ParkedPull pull{order.worker, order.version,
                   std::make_shared<const std::vector<ResolvedPiece>>(std::move(pieces)),
-                  std::move(done)};
+                  std::move(done), order.kept_bytes};
   pull.by_reference = order.accepts_references && !IsHalfWidth(order.wire_type);
   if (MayBeCopied(order, *pull.pieces)) pull.done = AfterCopying(pull.pieces, std::move(pull.done));
   if (!pull.by_reference) {

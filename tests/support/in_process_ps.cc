@@ -197,7 +197,8 @@ class InProcessData final : public PsData {
     auto result = shard_->Push(*order);
     if (!result.ok()) return (*answer)(result.status());
     PushReply reply;
-    ps::ToProto(ps::PushPullResult{.push = *std::move(result)}, header, &reply);
+    ps::BeginReply(header, &reply);
+    ps::ToProto(ps::PushPullResult{.push = *std::move(result)}, &reply);
     (*answer)(std::move(reply));
   }
 
@@ -214,7 +215,8 @@ class InProcessData final : public PsData {
                  [answer, header](const absl::StatusOr<ps::PushPullResult>& result) {
                    if (!result.ok()) return (*answer)(result.status());
                    PushPullReply reply;
-                   ps::ToProto(*result, header, &reply.push);
+                   ps::BeginReply(header, &reply.push);
+                   ps::ToProto(*result, &reply.push);
                    if (result->values.has_value()) reply.values = Copied(*result->values);
                    (*answer)(std::move(reply));
                  });

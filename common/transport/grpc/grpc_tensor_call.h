@@ -5,7 +5,6 @@
 #include <grpcpp/support/async_unary_call.h>
 #include <grpcpp/support/byte_buffer.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -84,10 +83,7 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
     const bool by_reference = !tensors.empty() && tensors.front().by_reference;
     if (status.ok() && by_reference)
       status = method_->references->Refer(tensors, lent_, reply->get());
-    if (!status.ok()) {
-      is_refused_.store(true, std::memory_order_relaxed);
-      return this->Refuse(status);
-    }
+    if (!status.ok()) return this->Refuse(status);
     std::vector<wire::Bytes> payload;
     if (!by_reference) {
       payload.reserve(tensors.size());
@@ -115,10 +111,11 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
     } else {
       method_->handle(this->shared_from_this());
     }
-    // What the answer does not need, however long that is waited for.
+    // What the answer does not need, however long that is waited for. Of the request nothing says
+    // how much it takes: it may have fields that nobody reads.
     payload_.reset();
     body_.Clear();
-    if (is_refused_.load(std::memory_order_relaxed)) request_.reset();
+    request_.reset();
   }
 
   absl::Status Decode() {
@@ -146,7 +143,6 @@ class GrpcTensorCall final : public TensorCall<Request, Reply>,
   const std::shared_ptr<const Method> method_;
   grpc::ByteBuffer body_;
   std::shared_ptr<Request> request_ = NewArenaMessage<Request>();
-  std::atomic<bool> is_refused_ = false;  // so that the request is not kept until it is told
   std::shared_ptr<const wire::ReceivedPayload> payload_;
   std::shared_ptr<const void> lent_;
   absl::AnyInvocable<void()> cancelled_;

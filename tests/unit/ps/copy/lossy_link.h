@@ -127,7 +127,9 @@ class LossyLink {
     absl::StatusOr<PushResult> pushed = copy_->Push(*order);
     if (!pushed.ok()) return pushed.status();
     if (call.done == nullptr) return absl::OkStatus();
-    ToProto({.push = *std::move(pushed)}, request, static_cast<PushReply*>(call.reply));
+    auto* const reply = static_cast<PushReply*>(call.reply);
+    BeginReply(request, reply);
+    ToProto({.push = *std::move(pushed)}, reply);
     return absl::OkStatus();
   }
 

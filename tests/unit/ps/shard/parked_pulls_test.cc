@@ -72,6 +72,23 @@ TEST_CASE("what becomes readable tries the pulls that wait for it, and no others
   CHECK(waiting.pulls.num_bytes() == 0);
 }
 
+TEST_CASE("what a pull's caller keeps counts as what the pull names") {
+  Waiting waiting;
+  const Reply<PullResult> reply;
+  const auto park = [&](int64_t version, uint64_t kept_bytes) {
+    ParkedPull pull = PullOf(0, version, {{0}}, reply);
+    pull.kept_bytes = kept_bytes;
+    return waiting.Park(std::move(pull), {GlobalStep(version), 0}).status();
+  };
+  constexpr uint64_t kHalf = limits::kMaxParkedBytesOfWorker / 2;
+  REQUIRE(park(1, kHalf).ok());
+  CHECK(absl::IsResourceExhausted(park(2, kHalf)));
+  CHECK(park(2, kHalf / 2).ok());
+  waiting.Retry({GlobalStep(1), 0}, Anything);
+  waiting.Retry({GlobalStep(2), 0}, Anything);
+  CHECK(waiting.pulls.num_bytes() == 0);
+}
+
 TEST_CASE("a pull that lacks another part waits on for that, in its order") {
   Waiting waiting;
   const Reply<PullResult> first;
