@@ -35,12 +35,23 @@ absl::Status CheckNewcomer(const RegisterTaskRequest& request, const KnownCluste
   return absl::OkStatus();
 }
 
-void KeepOwnAddress(RegisterTaskRequest* request) {
-  const auto address = WorkerAddressIn(request->cluster(), request->worker());
-  request->clear_cluster();
-  request->clear_earlier_clusters();
-  if (!address.has_value()) return;
-  request->set_cluster(absl::StrCat("worker ", request->worker(), " ", *address, "\n"));
+// A new message: one that is cleared keeps its memory.
+RegisterTaskRequest ParkedPartOf(const RegisterTaskRequest& request) {
+  RegisterTaskRequest parked;
+  parked.set_worker(request.worker());
+  parked.set_incarnation(request.incarnation());
+  parked.set_version(request.version());
+  parked.set_host(request.host());
+  parked.set_pid(request.pid());
+  if (request.has_last_reply()) {
+    parked.mutable_last_reply()->set_run(request.last_reply().run());
+    parked.mutable_last_reply()->set_number(request.last_reply().number());
+  }
+  const auto address = WorkerAddressIn(request.cluster(), request.worker());
+  if (address.has_value()) {
+    parked.set_cluster(absl::StrCat("worker ", request.worker(), " ", *address, "\n"));
+  }
+  return parked;
 }
 
 void TakeAddress(const RegisterTaskRequest& request, bool is_elastic, Membership* membership) {

@@ -14,8 +14,10 @@ namespace lockstep::chief {
 absl::Status CheckNewcomer(const RegisterTaskRequest& request, const KnownClusterSpecs& clusters,
                            bool is_elastic);
 
-// Of the cluster specs in the request the caller's own address alone stays, for TakeAddress.
-void KeepOwnAddress(RegisterTaskRequest* request);
+// What a registration that waits needs of `request`, which has passed CheckNewcomer: of the cluster
+// specs the caller's own address alone, for TakeAddress, and no unknown fields. It takes less than
+// 4 KiB.
+RegisterTaskRequest ParkedPartOf(const RegisterTaskRequest& request);
 
 // The address of a worker that comes, or comes back, is that in its own cluster spec. While a
 // process of its index lives, it is a second one by mistake, and changes nothing. A worker that is

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
+#include "common/config/known_cluster_specs.h"
 
 namespace lockstep::chief {
 namespace {
@@ -17,6 +18,8 @@ absl::Status AtMost(absl::string_view field, size_t limit, size_t got, absl::str
 }  // namespace
 
 absl::Status CheckLimits(const RegisterTaskRequest& request) {
+  LOCKSTEP_RETURN_IF_ERROR(AtMost("RegisterTask.earlier_clusters", KnownClusterSpecs::kMost,
+                                  request.earlier_clusters_size(), "cluster specs"));
   LOCKSTEP_RETURN_IF_ERROR(
       AtMost("RegisterTask.host", limits::kMaxHostBytes, request.host().size(), "bytes"));
   return AtMost("RegisterTask.version", limits::kMaxVersionBytes, request.version().size(),

@@ -56,9 +56,8 @@ void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTa
       membership_->members().size() + limits::kMaxContendingRegistrations) {
     return answer(absl::ResourceExhaustedError("too many registrations wait. Remedy: try again"));
   }
-  ParkedRegistration& parked = registrations_.emplace_back(
-      ParkedRegistration{request, clock_->Monotonic() + kParkRegistration, std::move(answer)});
-  KeepOwnAddress(&parked.request);  // the specs are compared already
+  registrations_.push_back(
+      {ParkedPartOf(request), clock_->Monotonic() + kParkRegistration, std::move(answer)});
 }
 
 void WorkerCalls::LogRefusal(absl::string_view message) {

@@ -39,11 +39,13 @@ std::string KnownClusterSpecs::DifferenceFrom(std::span<const absl::string_view>
     return workers_may_differ ? WithoutWorkers(text) : text;
   };
   absl::MutexLock lock(&mutex_);
+  // Once: finding where the workers begin reads all of a text.
+  std::vector<absl::string_view> ours(texts_.size());
+  std::ranges::transform(texts_, ours.begin(), compared);
   for (const absl::string_view text : theirs) {
-    if (std::ranges::find(texts_, compared(text), compared) != texts_.end()) return "";
+    if (std::ranges::find(ours, compared(text)) != ours.end()) return "";
   }
-  return DescribeDifference(compared(texts_.front()), compared(theirs.front()), name_ours,
-                            name_theirs);
+  return DescribeDifference(ours.front(), compared(theirs.front()), name_ours, name_theirs);
 }
 
 }  // namespace lockstep
