@@ -76,7 +76,7 @@ void Evaluation::Give(size_t index, WorkerIndex worker, absl::Duration now) {
   range.holder = worker;
   range.lease = next_lease_++;
   range.since = now;
-  range_of_lease_.push_back(index);
+  given_.push_back({index, worker});
 }
 
 std::optional<Lease> Evaluation::LeaseOf(WorkerIndex worker) const {
@@ -86,9 +86,10 @@ std::optional<Lease> Evaluation::LeaseOf(WorkerIndex worker) const {
   return Lease{.id = range.lease, .version = version_, .begin = range.begin, .end = range.end};
 }
 
-absl::Status Evaluation::Report(const LeaseResult& result) {
+absl::Status Evaluation::Report(WorkerIndex worker, const LeaseResult& result) {
   if (result.lease < first_lease_ || result.lease >= next_lease_) return absl::OkStatus();
-  const size_t index = range_of_lease_[result.lease - first_lease_];
+  const auto [index, holder] = given_[result.lease - first_lease_];
+  if (holder != worker) return absl::OkStatus();
   Range& range = ranges_[index];
   const int64_t expected = range.end - range.begin;
   if (result.examples != expected || result.correct < 0 ||

@@ -54,10 +54,10 @@ class Evaluation {
   // What this worker is to do: one lease or none.
   std::optional<Lease> LeaseOf(WorkerIndex worker) const;
 
-  // A result of any lease ever given out counts, the first one per range; the others change
-  // nothing. INVALID_ARGUMENT for counts that do not fit the lease's range. A lease of another
-  // evaluation changes nothing.
-  absl::Status Report(const LeaseResult& result);
+  // A result of any lease ever given out to `worker`, which reports it, counts, the first one per
+  // range; the others change nothing. INVALID_ARGUMENT for counts that do not fit the lease's
+  // range. A lease of another evaluation or of another worker changes nothing.
+  absl::Status Report(WorkerIndex worker, const LeaseResult& result);
 
   bool done() const { return open_ == 0; }
   // Once done; the same bits in whichever order the results came.
@@ -80,6 +80,11 @@ class Evaluation {
     absl::Duration patience;
   };
 
+  struct GivenLease {
+    size_t range = 0;
+    WorkerIndex worker;
+  };
+
   void Give(size_t range, WorkerIndex worker, absl::Duration now);
   std::optional<size_t> Pick(absl::Duration now);
 
@@ -91,7 +96,7 @@ class Evaluation {
   absl::flat_hash_map<WorkerIndex, size_t> holds_;  // by the holder of a range
   int64_t open_ = 0;
   uint64_t next_lease_;
-  std::vector<size_t> range_of_lease_;  // by id - first_lease_
+  std::vector<GivenLease> given_;  // by id - first_lease_
 };
 
 // The number of examples per lease: a few leases per worker, whole batches, not so small that the

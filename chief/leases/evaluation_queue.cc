@@ -41,8 +41,8 @@ std::optional<Lease> EvaluationQueue::LeaseOf(WorkerIndex worker) const {
   return running_.has_value() ? running_->LeaseOf(worker) : std::nullopt;
 }
 
-absl::Status EvaluationQueue::Report(const LeaseResult& result) {
-  return running_.has_value() ? running_->Report(result) : absl::OkStatus();
+absl::Status EvaluationQueue::Report(WorkerIndex worker, const LeaseResult& result) {
+  return running_.has_value() ? running_->Report(worker, result) : absl::OkStatus();
 }
 
 std::optional<EvaluationTotals> EvaluationQueue::TakeFinished() {

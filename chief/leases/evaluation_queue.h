@@ -25,7 +25,7 @@ class EvaluationQueue {
   void Assign(absl::Span<const WorkerIndex> live, absl::Duration now);
   void AssignTo(WorkerIndex worker, absl::Duration now);
   std::optional<Lease> LeaseOf(WorkerIndex worker) const;
-  absl::Status Report(const LeaseResult& result);
+  absl::Status Report(WorkerIndex worker, const LeaseResult& result);
 
   // The evaluation that has ended, once; the next one begins.
   std::optional<EvaluationTotals> TakeFinished();

@@ -214,10 +214,11 @@ void WorkerCalls::EndLease(const LiveMember& process) {
 absl::Status WorkerCalls::TakeResults(const HeartbeatRequest& request) {
   if (evaluations_ == nullptr || request.results_size() == 0) return absl::OkStatus();
   for (const EvaluationResult& result : request.results()) {
-    LOCKSTEP_RETURN_IF_ERROR(evaluations_->Report({.lease = result.lease(),
-                                                   .examples = result.examples(),
-                                                   .correct = result.correct(),
-                                                   .loss_sum = result.loss_sum()}));
+    LOCKSTEP_RETURN_IF_ERROR(
+        evaluations_->Report(WorkerIndex(request.worker()), {.lease = result.lease(),
+                                                             .examples = result.examples(),
+                                                             .correct = result.correct(),
+                                                             .loss_sum = result.loss_sum()}));
   }
   hooks_.result_arrived();
   return absl::OkStatus();

@@ -18,7 +18,7 @@ TEST_CASE("one evaluation runs at a time; one that comes meanwhile is left out u
   const Lease first = evaluations.LeaseOf(kA).value();
   CHECK(first.version == GlobalStep(10));
   CHECK_FALSE(evaluations.TakeFinished().has_value());
-  REQUIRE(evaluations.Report({first.id, 4, 2, 8.0}).ok());
+  REQUIRE(evaluations.Report(kA, {first.id, 4, 2, 8.0}).ok());
   const EvaluationTotals totals = evaluations.TakeFinished().value();
   CHECK(totals.version == GlobalStep(10));
   CHECK(totals.loss == Approx(2));
@@ -29,9 +29,9 @@ TEST_CASE("one evaluation runs at a time; one that comes meanwhile is left out u
   CHECK(second.version == GlobalStep(30));
   CHECK(second.id > first.id);
   // The first one's result, repeated, is nothing to the second.
-  REQUIRE(evaluations.Report({first.id, 4, 0, 9.0}).ok());
+  REQUIRE(evaluations.Report(kA, {first.id, 4, 0, 9.0}).ok());
   CHECK_FALSE(evaluations.TakeFinished().has_value());
-  REQUIRE(evaluations.Report({second.id, 4, 4, 0.0}).ok());
+  REQUIRE(evaluations.Report(kA, {second.id, 4, 4, 0.0}).ok());
   CHECK(evaluations.TakeFinished()->accuracy == Approx(1));
   CHECK(evaluations.running() == nullptr);
 }
@@ -42,10 +42,10 @@ TEST_CASE("an answer to a lease that was given out before the count began change
   REQUIRE(evaluations.Begin(GlobalStep(10), false));
   evaluations.Assign({kA}, absl::ZeroDuration());
   CHECK(evaluations.LeaseOf(kA)->id == 1000);
-  REQUIRE(evaluations.Report({1, 4, 4, 0}).ok());
-  REQUIRE(evaluations.Report({999, 4, 4, 0}).ok());
+  REQUIRE(evaluations.Report(kA, {1, 4, 4, 0}).ok());
+  REQUIRE(evaluations.Report(kA, {999, 4, 4, 0}).ok());
   CHECK_FALSE(evaluations.TakeFinished().has_value());
-  REQUIRE(evaluations.Report({1000, 4, 1, 0}).ok());
+  REQUIRE(evaluations.Report(kA, {1000, 4, 1, 0}).ok());
   CHECK(evaluations.TakeFinished()->accuracy == Approx(0.25));
 }
 

@@ -261,6 +261,9 @@ TEST_CASE("an evaluation reaches parked workers at once, and its results are ack
   CHECK(f.results == 1);
   REQUIRE((**reported)->leases_size() == 1);
   CHECK((**reported)->leases(0).id() != lease.id());
+  // Not by the worker that has another lease.
+  f.Beat(1, 20, {Result((**reported)->leases(0).id(), 2, 0)});
+  CHECK(f.evaluations.running()->ranges_done() == 1);
   // Told twice, counted once, acknowledged again.
   const auto again = f.Beat(0, 10, {Result(lease.id(), 4, 3)});
   REQUIRE(again->has_value());
