@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/job/job_rules.h"
 #include "chief/job/log_lines.h"
 #include "chief/job/milestone_runner.h"
 #include "chief/job/status_reporter.h"
@@ -16,6 +18,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/earlier_runs.h"
 #include "common/log/log.h"
 
@@ -70,6 +73,15 @@ absl::Status SetAsideEarlierRuns(const std::string& folder, const FolderClaim* c
                             SetAsideCheckpoints(folder, [claim] { return claim->Check(); }));
   log::Info(absl::StrCat("moved the checkpoints of earlier runs to ", aside));
   return absl::OkStatus();
+}
+
+// On the disk's thread. NOT_FOUND: the epoch has no checkpoint of this step.
+absl::Status FindCheckpoint(const std::string& folder, GlobalStep step, uint64_t epoch) {
+  const std::string path = CheckpointFolder(folder, step.value());
+  LOCKSTEP_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
+  if (manifest.epoch == epoch) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(path, ": expected a checkpoint of epoch ", epoch,
+                                          ", got one of epoch ", manifest.epoch));
 }
 
 }  // namespace
@@ -144,6 +156,12 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
   }
   if (job_->initialized.start == StartPoint::kDone) return EndDoneJob();
   RecordStart();
+  if (MayHaveLostLastVersion()) {
+    return RunOnDisk(
+        [folder = job_->inputs.plan.job.checkpoint().folder(), step = job_->inputs.plan.max_steps,
+         epoch = job_->initialized.view.epoch()] { return FindCheckpoint(folder, step, epoch); },
+        [this](const absl::Status& found) { JudgeEnd(found.ok()); });
+  }
   if (!BuriesEarlierRuns()) return AwaitWorkers();
   RunOnDisk([folder = job_->inputs.plan.job.checkpoint().folder(),
              claim = job_->claim.get()] { return SetAsideEarlierRuns(folder, claim); },
@@ -205,6 +223,31 @@ bool StartingPhase::BuriesEarlierRuns() const {
   const JobPlan& plan = job_->inputs.plan;
   return job_->initialized.start != StartPoint::kTakeOver && plan.mode == StartMode::kFresh &&
          !plan.earlier.empty();
+}
+
+bool StartingPhase::MayHaveLostLastVersion() const {
+  return job_->initialized.progress.has_made_all_steps &&
+         job_->inputs.plan.job.sync().ps_replicas() > 0;
+}
+
+// A version that was released has its checkpoint, and the step shard what its evaluation found. One
+// that no shard keeps, and that has no checkpoint, went with the ps that kept it: the shards are at
+// it, so it can still be saved.
+void StartingPhase::JudgeEnd(bool is_saved) {
+  const JobPlan& plan = job_->inputs.plan;
+  JobProgress& progress = job_->initialized.progress;
+  const bool save = SaveAt(plan).IsDue(plan.max_steps);
+  const bool evaluate = EvaluateAt(plan).IsDue(plan.max_steps);
+  const bool is_evaluated =
+      std::ranges::any_of(progress.evaluations, [&plan](const EvaluatedVersion& evaluated) {
+        return evaluated.version() == plan.max_steps.value();
+      });
+  if (save && !is_saved) {
+    progress.is_finished = false;
+  } else if (!evaluate || is_evaluated) {
+    progress.is_finished = true;
+  }
+  AwaitWorkers();
 }
 
 // What chiefs before this one have left.

@@ -34,6 +34,9 @@ class StartingPhase final : public Phase {
   void OnInitialized(absl::StatusOr<InitializedShards> shards);
   void EndDoneJob();
   void RecordStart();
+  // Of a job whose shards have copies, after its last step: what the shards cannot say.
+  bool MayHaveLostLastVersion() const;
+  void JudgeEnd(bool is_saved);
   // The checkpoints of earlier runs go out of the way of a job that begins, before it trains.
   bool BuriesEarlierRuns() const;
   // The workers may come.

@@ -150,9 +150,12 @@ absl::StatusOr<JobProgress> FindProgress(const RecoverySpec& spec,
   if (progress.step < spec.end) return progress;
   // The last step is granted once more, to come to the end in order.
   progress.step = GlobalStep(spec.end.value() - 1);
+  progress.has_made_all_steps = !spec.variables.asynchronous();
+  // One that is kept by some only is being released, unless the others serve as copies.
+  const std::vector<GlobalStep>& unfinished =
+      spec.has_copies() ? progress.kept : progress.kept_by_all;
   progress.is_finished =
-      !spec.variables.asynchronous() &&
-      !std::binary_search(progress.kept_by_all.begin(), progress.kept_by_all.end(), spec.end);
+      progress.has_made_all_steps && !std::ranges::binary_search(unfinished, spec.end);
   return progress;
 }
 

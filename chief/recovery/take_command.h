@@ -34,6 +34,7 @@ struct RecoverySpec {
 
   // The checkpoint is of the last step.
   bool is_done() const { return variables.start_step() >= end.value(); }
+  bool has_copies() const { return variables.sync().ps_replicas() > 0; }
 };
 
 // Whether the shard has made a step beyond the spec's start.
@@ -58,7 +59,10 @@ struct JobProgress {
   std::vector<GlobalStep> kept;
   std::vector<EvaluatedVersion> evaluations;  // of earlier chiefs, ascending
   bool has_trained = false;                   // it goes on from the shards as they are
-  // Every step was made, and what was to be done with the last version has been.
+  bool has_made_all_steps = false;            // not of an asynchronous job
+  // Every step was made, and what was to be done with the last version has been, as far as the
+  // shards know. A copy that serves in place of its shard has kept no version: the checkpoint
+  // folder says more.
   bool is_finished = false;
 };
 

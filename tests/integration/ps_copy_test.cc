@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -141,6 +142,27 @@ TEST_CASE("the copy of a ps that dies in the last checkpoint writes its shard") 
   const nlohmann::json summary = nlohmann::json::parse(cluster.Summary());
   CHECK(summary["start_step"] == 0);
   CHECK(Losses(summary) == CalmRun().losses);
+  CHECK(LastTensors(cluster) == CalmRun().tensors);
+}
+
+// The copy has not kept the last version, as its ps had.
+TEST_CASE("a chief that follows one killed before the last checkpoint writes that from a copy") {
+  Cluster cluster(2, 2);
+  const std::string obstacle = cluster.folder().Path("checkpoints/LATEST");
+  JobText job = Job();
+  job.checkpoint = "folder: 'checkpoints'";
+  cluster.SlowDown(kSlowStep);
+  cluster.StartAll(job);
+  REQUIRE(cluster.WaitForStep(1, kWhole));
+  REQUIRE(std::filesystem::create_directory(obstacle));
+  REQUIRE(cluster.chief().WaitForOutput("no checkpoint at step 400", kWhole));
+  cluster.ps(1).Signal(SIGKILL);
+  REQUIRE(cluster.chief().WaitForOutput("Its copy serves the workers now", kWhole));
+  cluster.chief().Signal(SIGKILL);
+  REQUIRE(cluster.chief().Wait(kWhole) == 128 + SIGKILL);
+  REQUIRE(std::filesystem::remove(obstacle));
+  cluster.StartChief({"--resume"});
+  REQUIRE(cluster.chief().Wait(kWhole) == 0);
   CHECK(LastTensors(cluster) == CalmRun().tensors);
 }
 

@@ -110,6 +110,18 @@ TEST_CASE("after the last step it is granted again, and done unless its version 
   CHECK(released->is_finished);
 }
 
+TEST_CASE("a last version is not done while any shard keeps it, where others may be copies") {
+  RecoverySpec spec = TwoShards();
+  spec.variables.mutable_sync()->set_ps_replicas(1);
+  const auto promoted = FindProgress(spec, {At(100, 100, {100}), At(100, 0)});
+  REQUIRE(promoted.ok());
+  CHECK(promoted->has_made_all_steps);
+  CHECK_FALSE(promoted->is_finished);
+  const auto released = FindProgress(spec, {At(100, 100), At(100, 0)});
+  REQUIRE(released.ok());
+  CHECK(released->is_finished);
+}
+
 TEST_CASE("the members of the step shard stay members, unless this is another state") {
   SetViewReply step_shard = At(12, 12);
   step_shard.add_members()->set_worker(1);
