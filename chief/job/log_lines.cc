@@ -121,6 +121,11 @@ std::string EvaluationSkippedWarning(GlobalStep version) {
                       ": the one before is not done yet");
 }
 
+std::string EvaluationLostWarning(GlobalStep version, absl::string_view shard) {
+  return absl::StrCat("no evaluation at step ", WithCommas(version.value()),
+                      ": the version was lost with ", shard, ", whose copy had not kept it");
+}
+
 std::string SaveSkippedWarning(GlobalStep version) {
   return absl::StrCat("no checkpoint at step ", WithCommas(version.value()),
                       ": the one before is not written yet");

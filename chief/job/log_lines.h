@@ -40,6 +40,7 @@ absl::Status TooFewWorkersFor(absl::Duration lacking, absl::string_view shortage
 // has no accuracy, and averages are named.
 std::string EvaluationLine(const JobPlan& plan, const EvaluationTotals& totals);
 std::string EvaluationSkippedWarning(GlobalStep version);
+std::string EvaluationLostWarning(GlobalStep version, absl::string_view shard);
 std::string SaveSkippedWarning(GlobalStep version);
 std::string SaveFailedWarning(GlobalStep version, const absl::Status& why);
 absl::Status LastSaveFailed(absl::Duration failing, const absl::Status& why);

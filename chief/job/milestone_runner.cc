@@ -31,10 +31,20 @@ void MilestoneRunner::Start() {
   if (evaluations_.has_value()) evaluations_->CountLeasesFrom(leases_before + 1);
   snapshots_.emplace(command, inputs.shards, inputs.executor, inputs.clock);
   checkpointer_.emplace(MakeCheckpointerOptions(job_), inputs.shards, inputs.executor);
+  if (inputs.options.shard_places == nullptr) return;
+  kept_.emplace(inputs.shards, inputs.executor, inputs.clock,
+                [this](GlobalStep version, size_t shard, const SetViewReply& view) {
+                  OnView(version, shard, view);
+                });
 }
 
 void MilestoneRunner::Tick() {
   if (snapshots_.has_value()) snapshots_->Tick();
+  if (kept_.has_value() && !stopped_) {
+    const Evaluation* const evaluation = running();
+    kept_->Update(evaluation == nullptr ? std::nullopt : std::optional(evaluation->version()),
+                  job_->inputs.options.shard_places());
+  }
   if (!last_save_.error.ok() && !is_writing() && saves_ && !stopped_) RetryLastSave();
 }
 
@@ -96,6 +106,28 @@ void MilestoneRunner::TakeEvaluations() {
     snapshots_->NoteEvaluation(ToKept(*totals));
     snapshots_->Release(totals->version);
   }
+  job_->control->Notify(JobEvent::kMilestoneEnded);
+}
+
+void MilestoneRunner::OnView(GlobalStep version, size_t shard, const SetViewReply& view) {
+  const bool is_running = running() != nullptr && running()->version() == version;
+  if (stopped_ || !is_running) return;
+  // After the last step values stay as they are; averages are read of kept versions alone.
+  const bool stays = version == job_->inputs.plan.max_steps &&
+                     view.shard_step() == version.value() &&
+                     !job_->inputs.plan.job.evaluation().use_averages();
+  if (!stays && std::ranges::count(view.kept_versions(), version.value()) == 0) {
+    AbandonEvaluation(shard);
+  }
+}
+
+// No worker could read the version from that shard, so the evaluation would never end.
+void MilestoneRunner::AbandonEvaluation(size_t shard) {
+  const GlobalStep version = running()->version();
+  job_->Warn(EvaluationLostWarning(version, job_->inputs.shard_names[shard]));
+  evaluations_->Abandon();
+  snapshots_->Release(version);
+  job_->calls->AssignLeases();
   job_->control->Notify(JobEvent::kMilestoneEnded);
 }
 

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "chief/checkpoint/checkpointer.h"
 #include "chief/job/job_state.h"
+#include "chief/job/kept_version_probe.h"
 #include "chief/leases/evaluation_queue.h"
 #include "chief/sync/milestones.h"
 #include "chief/sync/snapshots.h"
@@ -63,6 +64,9 @@ class MilestoneRunner {
                        {.first_pause = absl::Milliseconds(100), .longest_pause = absl::Seconds(2)}};
   };
 
+  // A shard's, while the version is evaluated.
+  void OnView(GlobalStep version, size_t shard, const SetViewReply& view);
+  void AbandonEvaluation(size_t shard);
   void Save(GlobalStep version);
   void OnSaved(GlobalStep version, const absl::StatusOr<std::string>& folder);
   void RetryLastSave();
@@ -73,6 +77,7 @@ class MilestoneRunner {
   std::optional<EvaluationQueue> evaluations_;
   // From Start on.
   std::optional<Snapshots> snapshots_;
+  std::optional<KeptVersionProbe> kept_;  // none: the shards have no copies
   std::optional<Checkpointer> checkpointer_;
 
   std::deque<GlobalStep> save_next_;  // while another is written

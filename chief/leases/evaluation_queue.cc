@@ -48,13 +48,21 @@ absl::Status EvaluationQueue::Report(WorkerIndex worker, const LeaseResult& resu
 std::optional<EvaluationTotals> EvaluationQueue::TakeFinished() {
   if (!running_.has_value() || !running_->done()) return std::nullopt;
   const EvaluationTotals totals = running_->Totals();
+  StartNext();
+  return totals;
+}
+
+void EvaluationQueue::Abandon() {
+  LOCKSTEP_CHECK(running_.has_value());
+  StartNext();
+}
+
+void EvaluationQueue::StartNext() {
   next_lease_ = running_->next_lease();
   running_.reset();
-  if (!waiting_.empty()) {
-    Start(waiting_.front());
-    waiting_.pop_front();
-  }
-  return totals;
+  if (waiting_.empty()) return;
+  Start(waiting_.front());
+  waiting_.pop_front();
 }
 
 }  // namespace lockstep::chief

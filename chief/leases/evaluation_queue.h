@@ -29,11 +29,14 @@ class EvaluationQueue {
 
   // The evaluation that has ended, once; the next one begins.
   std::optional<EvaluationTotals> TakeFinished();
+  // Gives up the running one (CHECK), whose version cannot be read any more; the next one begins.
+  void Abandon();
 
   const Evaluation* running() const { return running_.has_value() ? &*running_ : nullptr; }
 
  private:
   void Start(GlobalStep version);
+  void StartNext();
 
   const int64_t examples_;
   const int64_t range_;

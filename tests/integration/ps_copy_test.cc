@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/checkpoint/checkpoint.h"
+#include "tests/integration/table_job.h"
 #include "tests/integration/training_run.h"
 #include "tests/support/process.h"
 
@@ -164,6 +165,27 @@ TEST_CASE("a chief that follows one killed before the last checkpoint writes tha
   cluster.StartChief({"--resume"});
   REQUIRE(cluster.chief().Wait(kWhole) == 0);
   CHECK(LastTensors(cluster) == CalmRun().tensors);
+}
+
+// Each batch reads rows of the version, so that no worker has all of it when the ps is killed.
+TEST_CASE("an evaluation whose version goes with its ps is given up, and the last one is made") {
+  Cluster cluster(2, 2);
+  const TableJob table;
+  JobText job = table.Text("", kSteps);
+  job.sync = "ps_replicas: 1";
+  job.evaluation = "every_steps: 50 batch: 1";
+  cluster.folder().Write("train.csv", TableExamples(0, 240));
+  cluster.folder().Write("test.csv", TableExamples(1000, 4000));
+  job.data = "csv { train: 'train.csv' test: 'test.csv' label_column: '4' no_header: true }";
+  cluster.SlowDown(kSlowStep);
+  cluster.StartAll(job);
+  REQUIRE(cluster.WaitForStep(100, kWhole));
+  KillAndStart(cluster, 1);
+  const nlohmann::json summary = Finish(cluster);
+  CHECK(summary["start_step"] == 0);
+  CHECK_THAT(summary["warnings"].dump(), Contains("the version was lost with ps 1 "));
+  REQUIRE_FALSE(summary["evaluations"].empty());
+  CHECK(summary["evaluations"].back()["step"] == kSteps);
 }
 
 // That each shard has a copy again, which ps `index` keeps since it was started again.

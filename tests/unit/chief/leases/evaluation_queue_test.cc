@@ -36,6 +36,25 @@ TEST_CASE("one evaluation runs at a time; one that comes meanwhile is left out u
   CHECK(evaluations.running() == nullptr);
 }
 
+TEST_CASE("after an evaluation that is given up the next one begins, with leases of its own") {
+  EvaluationQueue evaluations(4, 4, absl::Seconds(30));
+  CHECK(evaluations.Begin(GlobalStep(10), false));
+  CHECK(evaluations.Begin(GlobalStep(20), true));
+  evaluations.Assign({kA}, absl::ZeroDuration());
+  const Lease lost = evaluations.LeaseOf(kA).value();
+  evaluations.Abandon();
+  REQUIRE(evaluations.running() != nullptr);
+  CHECK(evaluations.running()->version() == GlobalStep(20));
+  CHECK_FALSE(evaluations.LeaseOf(kA).has_value());
+  // What its worker has found all the same is nothing to the next one.
+  REQUIRE(evaluations.Report(kA, {lost.id, 4, 4, 0}).ok());
+  CHECK_FALSE(evaluations.TakeFinished().has_value());
+  evaluations.Assign({kA}, absl::ZeroDuration());
+  CHECK(evaluations.LeaseOf(kA)->id > lost.id);
+  evaluations.Abandon();
+  CHECK(evaluations.running() == nullptr);
+}
+
 TEST_CASE("an answer to a lease that was given out before the count began changes nothing") {
   EvaluationQueue evaluations(4, 4, absl::Seconds(30));
   evaluations.CountLeasesFrom(1000);
