@@ -65,7 +65,10 @@ const Evaluation* MilestoneRunner::running() const {
 void MilestoneRunner::TakeUp(const JobProgress& progress) {
   for (const GlobalStep version : progress.kept) {
     // A later one is committed by this chief, and comes up then.
-    if (version > progress.step) continue;
+    if (version > progress.step) {
+      kept_ahead_.insert(version);
+      continue;
+    }
     const bool is_whole = std::ranges::count(progress.kept_by_all, version) > 0;
     const bool is_due = evaluate_at_.IsDue(version) || save_at_.IsDue(version);
     if (is_whole && is_due) {
@@ -79,7 +82,8 @@ void MilestoneRunner::TakeUp(const JobProgress& progress) {
 void MilestoneRunner::Begin(GlobalStep version, bool must) {
   const bool evaluate = evaluate_at_.IsDue(version);
   const bool save = save_at_.IsDue(version);
-  if (!evaluate && !save) return;
+  const bool is_kept = kept_ahead_.erase(version) > 0;
+  if (!evaluate && !save && !is_kept) return;
   int users = 0;
   if (evaluate && evaluations_->Begin(version, must)) {
     ++users;

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -38,7 +39,8 @@ class MilestoneRunner {
   Keep KeepAt(GlobalStep version) const;
   // Evaluates and saves a version for which that is due: now, or with `must` after those that run.
   void Begin(GlobalStep version, bool must);
-  // The same for what earlier chiefs have left; the rest of that is released.
+  // The same for what earlier chiefs have left; the rest of that is released, versions that come
+  // later when they are committed.
   void TakeUp(const JobProgress& progress);
   // Results have arrived.
   void TakeEvaluations();
@@ -81,6 +83,8 @@ class MilestoneRunner {
   std::optional<Checkpointer> checkpointer_;
 
   std::deque<GlobalStep> save_next_;  // while another is written
+  // Versions beyond the step at which this chief took over that a shard keeps already.
+  std::set<GlobalStep> kept_ahead_;
   GlobalStep saved_;
   LastSave last_save_;
   bool saves_ = true;

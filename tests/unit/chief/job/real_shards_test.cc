@@ -153,6 +153,23 @@ TEST_CASE("a chief that takes over evaluates and saves every version that is due
   CHECK(known[1].accuracy == 1);
 }
 
+TEST_CASE(
+    "what a shard keeps ahead of a take-over is released where the new job does not want it") {
+  const test::TemporaryFolder root;
+  Cluster cluster(Plan(9, root.path()));
+  REQUIRE(cluster.Register().ready());
+  TrainTo(&cluster, 0, 2);
+  cluster.PushUnseen(0, 2);
+  CHECK(cluster.shards[0]->GetView().kept_versions == std::vector<GlobalStep>{GlobalStep(3)});
+  JobPlan later = Plan(9, root.path());
+  later.job.mutable_checkpoint()->set_every_steps(5);
+  cluster.StartChief(later);
+  CHECK(cluster.job->record().start == GlobalStep(2));
+  cluster.Push(1, 2);
+  CHECK(cluster.job->record().global_step == GlobalStep(3));
+  for (const auto& shard : cluster.shards) CHECK(shard->GetView().kept_versions.empty());
+}
+
 TEST_CASE("a chief that comes when all is saved has nothing left to do but to end the job") {
   const test::TemporaryFolder root;
   Cluster cluster(Plan(1, root.path()));
