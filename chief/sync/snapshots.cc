@@ -14,7 +14,7 @@ Snapshots::Snapshots(Command command, std::vector<PsControl*> shards, Executor* 
       clock_(clock) {}
 
 void Snapshots::Hold(GlobalStep version, int users) {
-  if (users == 0) return ReleaseEverywhere(version);
+  if (users == 0) return Send({version, kStepShard});
   users_[version] += users;
 }
 
@@ -23,7 +23,7 @@ void Snapshots::Release(GlobalStep version) {
   LOCKSTEP_CHECK(found != users_.end());
   if (--found->second > 0) return;
   users_.erase(found);
-  ReleaseEverywhere(version);
+  Send({version, kStepShard});
 }
 
 void Snapshots::NoteEvaluation(EvaluatedVersion evaluation) {
@@ -31,8 +31,8 @@ void Snapshots::NoteEvaluation(EvaluatedVersion evaluation) {
   evaluations_[version] = std::move(evaluation);
 }
 
-void Snapshots::ReleaseEverywhere(GlobalStep version) {
-  for (size_t shard = 0; shard < shards_.size(); ++shard) Send({version, shard});
+void Snapshots::ReleaseAtOthers(GlobalStep version) {
+  for (size_t shard = kStepShard + 1; shard < shards_.size(); ++shard) Send({version, shard});
 }
 
 void Snapshots::Tick() {
@@ -65,7 +65,10 @@ void Snapshots::OnAnswer(const Call& call, const absl::Status& status) {
   if (found == releases_.end()) return;
   if (IsTransient(status)) return found->second.Failed(status, clock_->Monotonic());
   releases_.erase(found);
-  if (call.second == kStepShard) evaluations_.erase(call.first);
+  if (call.second == kStepShard) {
+    evaluations_.erase(call.first);
+    ReleaseAtOthers(call.first);
+  }
   if (status.ok()) return;
   // It costs memory at that shard, nothing else.
   log::Warning(

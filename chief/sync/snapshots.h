@@ -1,5 +1,7 @@
 // Which kept versions are still in use, and by how many; what nobody uses is released at every
-// shard, again until each has answered. Lives on the executor's thread.
+// shard, again until each has answered. At the step shard first, which gets the version's
+// evaluation: as long as it lacks that, all shards keep the version, and a chief that takes over
+// evaluates it again. Lives on the executor's thread.
 #pragma once
 
 #include <map>
@@ -34,7 +36,7 @@ class Snapshots {
  private:
   using Call = std::pair<GlobalStep, size_t>;  // version, shard
 
-  void ReleaseEverywhere(GlobalStep version);
+  void ReleaseAtOthers(GlobalStep version);
   void Send(const Call& call);
   void OnAnswer(const Call& call, const absl::Status& status);
 

@@ -32,13 +32,35 @@ TEST_CASE("a version is released at every shard when its last user is through wi
     REQUIRE(ps.releases.size() == 2);
     CHECK(ps.releases.at(0).version() == 3);
     CHECK(ps.releases.at(1).version() == 4);
+    for (int release = 0; release < 2; ++release) ps.releases.Answer(ReleaseSnapshotReply());
+    f.executor.Run();
   }
+}
+
+TEST_CASE("the others keep a version until the step shard has what its evaluation found") {
+  Fixture f;
+  EvaluatedVersion found;
+  found.set_version(3);
+  f.snapshots.Hold(GlobalStep(3), 1);
+  f.snapshots.NoteEvaluation(found);
+  f.snapshots.Release(GlobalStep(3));
+  f.ps[0].releases.Answer(absl::UnavailableError("ps 0 is not available"));
+  f.executor.Run();
+  f.Pass(absl::Seconds(3));
+  CHECK(f.ps[1].releases.all().empty());
+  REQUIRE(f.ps[0].releases.size() == 1);
+  CHECK(f.ps[0].releases.front().has_evaluation());
+  f.ps[0].releases.Answer(ReleaseSnapshotReply());
+  f.executor.Run();
+  REQUIRE(f.ps[1].releases.size() == 1);
+  CHECK(f.ps[1].releases.front().version() == 3);
 }
 
 TEST_CASE("a release that a shard has not answered is repeated until it has") {
   Fixture f;
   f.snapshots.Hold(GlobalStep(3), 0);
   f.ps[0].releases.Answer(ReleaseSnapshotReply());
+  f.executor.Run();
   for (int failures = 0; failures < 5; ++failures) {
     REQUIRE(f.ps[1].releases.size() == 1);
     f.ps[1].releases.Answer(absl::UnavailableError("ps 1 is not available"));
