@@ -124,7 +124,8 @@ void Supervisor::HandleSignals() {
 void Supervisor::AskToStop() {
   Signal(SIGTERM);
   asked_to_stop_ = true;
-  SetDeadline(kStopGrace);
+  // A job that ends early is saved, too, and a worker's error ends it.
+  SetDeadline(PidsOfChiefs().empty() ? kStopGrace : kSaveGrace);
 }
 
 std::vector<pid_t> Supervisor::PidsOfChiefs() const {
@@ -136,8 +137,10 @@ std::vector<pid_t> Supervisor::PidsOfChiefs() const {
 }
 
 // An interrupted chief that ends in order has told the others. One that stands by ends before it.
-void Supervisor::OnInterruptedChief(int wait_status) {
-  if (asked_to_stop_ || !PidsOfChiefs().empty()) return;
+void Supervisor::OnChiefEnded(int wait_status, bool was_interrupted) {
+  if (!PidsOfChiefs().empty()) return;
+  if (asked_to_stop_) return SetDeadline(kStopGrace);  // nobody saves any more
+  if (!was_interrupted) return;
   if (WIFEXITED(wait_status)) return SetDeadline(kFailGrace);
   AskToStop();
 }
@@ -152,8 +155,8 @@ void Supervisor::Reap() {
     const RunOutcome::Phase before = outcome_.phase();
     const absl::Duration now = Clock::Real()->Monotonic();
     const auto [note, start_again] = outcome_.TaskEnded(task, wait_status, now);
-    if (before == RunOutcome::Phase::kInterrupted && tasks_[task].role == Role::kChief) {
-      OnInterruptedChief(wait_status);
+    if (tasks_[task].role == Role::kChief) {
+      OnChiefEnded(wait_status, before == RunOutcome::Phase::kInterrupted);
     }
     if (!note.empty())
       console_->Error(absl::StrCat(note, "; log: ", tasks_[task].command.log_path));

@@ -38,7 +38,8 @@ class Supervisor {
   // as long as nothing went wrong and nobody asked to stop.
   // A first SIGINT, SIGTERM or SIGHUP asks the chiefs to save and to end the job, then what is left
   // to end, and kills what takes longer than kStopGrace. A second one kills all at once,
-  // unless it comes within kRepeatedSignal.
+  // unless it comes within kRepeatedSignal. A run that fails asks all to end, and a chief has
+  // kSaveGrace before anything is killed.
   int Run(const std::function<void()>& tick);
 
  private:
@@ -50,7 +51,7 @@ class Supervisor {
   void HandleSignals();
   void AskToStop();
   std::vector<pid_t> PidsOfChiefs() const;  // that run
-  void OnInterruptedChief(int wait_status);
+  void OnChiefEnded(int wait_status, bool was_interrupted);
   void CheckDeadline();
   void SetDeadline(absl::Duration grace);
   void Signal(int signal);
