@@ -11,6 +11,7 @@
 namespace lockstep::deploy {
 namespace {
 
+constexpr char kResumeFlag[] = "--resume";
 constexpr char kStandbyFlag[] = "--standby";
 
 // As its files are called.
@@ -53,7 +54,7 @@ Command SuccessorOf(const ClusterSpec& cluster, const Task& task, const std::str
   successor.continues_log = true;
   if (task.role != Role::kChief || successor.arguments.back() == kStandbyFlag) return successor;
   if (!start_flag.empty()) successor.arguments.pop_back();
-  successor.arguments.push_back(cluster.Count(Role::kChief) > 1 ? kStandbyFlag : "--resume");
+  successor.arguments.push_back(cluster.Count(Role::kChief) > 1 ? kStandbyFlag : kResumeFlag);
   return successor;
 }
 
@@ -65,6 +66,7 @@ Task MakeChief(const ClusterSpec& cluster, int index, const LocalPlan& plan) {
     chief.command.arguments.push_back(kStandbyFlag);
   } else if (!plan.start_flag.empty()) {
     chief.command.arguments.push_back(plan.start_flag);
+    chief.repeats_start = plan.start_flag != kResumeFlag;
   }
   return chief;
 }

@@ -34,6 +34,9 @@ struct Task {
   int index = 0;
   Command command;
   Command successor;  // starts it again in mid-run
+  // Until the job has begun `command` starts it again: its flag names a start that is not yet made,
+  // in whose place the successor would take the newest checkpoint.
+  bool repeats_start = false;
 };
 
 // "chief", of one that stands by "chief 1"; "ps 0", "worker 2".

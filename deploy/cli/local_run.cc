@@ -176,12 +176,15 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
   LOCKSTEP_ASSIGN_OR_RETURN(auto credentials, LoadOwn(plan));
   StatusPoller poller(cluster.chiefs(), std::move(credentials));
   JobProgress progress;
-  result.exit_code = supervisor.Run([&] {
+  const auto show_status = [&] {
     const auto status = poller.Latest();
     if (!status) return;
     ShowNews(*status, &progress, console);
     console->Progress(JobProgress::Line(*status));
-  });
+  };
+  // A chief that dies before the next poll sees it train is started by its first command once more.
+  // With --fresh it goes on from the ps all the same; with --restore it is refused (78).
+  result.exit_code = supervisor.Run(show_status, [&] { return poller.HasBegun(); });
   if (result.exit_code == 0) {
     LOCKSTEP_ASSIGN_OR_RETURN(result.summary, ReadSummary(plan.summary_path));
     ShowNews(*result.summary, &progress, console);

@@ -10,6 +10,11 @@ namespace {
 constexpr absl::Duration kPeriod = absl::Milliseconds(500);
 constexpr absl::Duration kTimeout = absl::Seconds(1);
 
+// A chief that ends before it has trained tells of other states, too.
+bool TellsOfTraining(const ProcessStatus& status) {
+  return status.state() == "training" || status.global_step() > status.job().start_step();
+}
+
 }  // namespace
 
 StatusPoller::StatusPoller(const std::vector<std::string>& chiefs,
@@ -35,13 +40,20 @@ std::optional<ProcessStatus> StatusPoller::Latest() const {
   return latest_;
 }
 
+bool StatusPoller::HasBegun() const {
+  absl::MutexLock lock(&mutex_);
+  return has_begun_;
+}
+
 void StatusPoller::Poll() {
   absl::MutexLock lock(&mutex_);
   while (!stopped_.AwaitFor(&mutex_, absl::Condition(&stop_), kPeriod)) {
     mutex_.Unlock();
     std::optional<ProcessStatus> status = Ask();
     mutex_.Lock();
-    if (status.has_value()) latest_ = *std::move(status);
+    if (!status.has_value()) continue;
+    has_begun_ = has_begun_ || TellsOfTraining(*status);
+    latest_ = *std::move(status);
   }
 }
 

@@ -27,6 +27,8 @@ class StatusPoller {
 
   // The last answer of a chief that commands; nothing before the first one.
   std::optional<ProcessStatus> Latest() const;
+  // Whether any answer has told of training.
+  bool HasBegun() const;
 
  private:
   void Poll();
@@ -42,6 +44,7 @@ class StatusPoller {
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   MonotonicCondVar stopped_;
   std::optional<ProcessStatus> latest_ ABSL_GUARDED_BY(mutex_);
+  bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses the others
 };
 

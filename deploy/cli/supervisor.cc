@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/exit_code.h"
 #include "deploy/cli/last_lines.h"
 
 namespace lockstep::deploy {
@@ -78,13 +79,13 @@ absl::Status Supervisor::StartAll() {
   return absl::OkStatus();
 }
 
-int Supervisor::Run(const std::function<void()>& tick) {
+int Supervisor::Run(const std::function<void()>& tick, const std::function<bool()>& has_begun) {
   while (!outcome_.all_ended()) {
     pollfd ready = {.fd = signals_.get(), .events = POLLIN};
     poll(&ready, 1, absl::ToInt64Milliseconds(kTick));
     HandleSignals();
     Reap();
-    CheckReturns();
+    CheckReturns(has_begun);
     CheckDeadline();
     // What the chief said last is no news once the run is being stopped.
     if (!IsStopping()) tick();
@@ -161,6 +162,8 @@ void Supervisor::Reap() {
     if (!note.empty())
       console_->Error(absl::StrCat(note, "; log: ", tasks_[task].command.log_path));
     if (start_again) {
+      // The start is that one's, and the first command would be refused again.
+      has_other_chief_ |= ExitCodeOf(wait_status) == static_cast<int>(ExitCode::kFenced);
       returns_at_[task] = now + (WIFSIGNALED(wait_status) ? absl::ZeroDuration() : kReturnPause);
     }
     if (outcome_.phase() == before) continue;
@@ -168,14 +171,14 @@ void Supervisor::Reap() {
   }
 }
 
-void Supervisor::CheckReturns() {
+void Supervisor::CheckReturns(const std::function<bool()>& has_begun) {
   const absl::Duration now = Clock::Real()->Monotonic();
   for (size_t task = 0; task < tasks_.size(); ++task) {
     if (returns_at_[task] == absl::InfiniteDuration()) continue;
     if (outcome_.phase() != RunOutcome::Phase::kRunning) {
       outcome_.CallOffReturn(task);
     } else if (now >= returns_at_[task]) {
-      Return(task);
+      Return(task, has_begun());
     } else {
       continue;
     }
@@ -183,8 +186,13 @@ void Supervisor::CheckReturns() {
   }
 }
 
-void Supervisor::Return(size_t task) {
-  const absl::StatusOr<pid_t> pid = Start(tasks_[task].successor);
+void Supervisor::Return(size_t task, bool has_begun) {
+  Command again = tasks_[task].successor;
+  if (tasks_[task].repeats_start && !has_begun && !has_other_chief_) {
+    again = tasks_[task].command;
+    again.continues_log = true;
+  }
+  const absl::StatusOr<pid_t> pid = Start(again);
   if (pid.ok()) {
     pids_[task] = *pid;
     return;

@@ -35,18 +35,19 @@ class Supervisor {
   // Returns the run's exit code once every task has ended. One that ends for a reason which a
   // successor need not find again is started again: at once after a signal, after kReturnPause
   // when it has given up by itself. `tick` is called a few times a second,
-  // as long as nothing went wrong and nobody asked to stop.
+  // as long as nothing went wrong and nobody asked to stop. `has_begun` tells whether the job has
+  // begun (Task::repeats_start).
   // A first SIGINT, SIGTERM or SIGHUP asks the chiefs to save and to end the job, then what is left
   // to end, and kills what takes longer than kStopGrace. A second one kills all at once,
   // unless it comes within kRepeatedSignal. A run that fails asks all to end, and a chief has
   // kSaveGrace before anything is killed.
-  int Run(const std::function<void()>& tick);
+  int Run(const std::function<void()>& tick, const std::function<bool()>& has_begun);
 
  private:
   bool IsStopping() const;
-  void Return(size_t task);
+  void Return(size_t task, bool has_begun);
   // Starts those again whose time has come.
-  void CheckReturns();
+  void CheckReturns(const std::function<bool()>& has_begun);
   void Reap();
   void HandleSignals();
   void AskToStop();
@@ -63,6 +64,7 @@ class Supervisor {
   RunOutcome outcome_;
   std::vector<pid_t> pids_;                 // by task; 0: not started or gone
   std::vector<absl::Duration> returns_at_;  // by task, monotonic; infinite: it is not awaited
+  bool has_other_chief_ = false;            // a chief has ended because another one commands
   bool asked_to_stop_ = false;
   absl::Duration interrupted_at_;  // monotonic: when the first signal came
   // Monotonic: when patience with the present phase ends.

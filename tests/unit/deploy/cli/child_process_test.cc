@@ -219,6 +219,20 @@ TEST_CASE("of two planned chiefs the second stands by, and so does each that is 
   CHECK(tasks[1].command.ToShell() ==
         "/bin/chief/chief --cluster=/c --task_index=1 --job=/job --summary=/s --standby");
   CHECK(tasks[1].successor.ToShell() == tasks[1].command.ToShell());
+  CHECK_FALSE(tasks[1].repeats_start);
+}
+
+TEST_CASE("a planned chief repeats a start that its successor would not make") {
+  const ClusterSpec cluster = {.ps = {"h:1"}, .workers = {"h:2"}, .chief = "h:5"};
+  LocalPlan plan = {.bin_dir = "/bin", .run_dir = "/run", .cluster_path = "/c"};
+  const std::vector<std::pair<std::string, bool>> repeated = {
+      {"", false}, {"--resume", false}, {"--fresh", true}, {"--restore=/ckpt-1", true}};
+  for (const auto& [flag, repeats] : repeated) {
+    plan.start_flag = flag;
+    const Task chief = PlanTasks(cluster, plan)[0];
+    CHECK(chief.successor.arguments.back() == "--resume");
+    CHECK(chief.repeats_start == repeats);
+  }
 }
 
 }  // namespace
