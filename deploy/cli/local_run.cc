@@ -7,7 +7,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/base/annotate.h"
 #include "common/base/cpus.h"
@@ -67,9 +66,10 @@ void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const 
     console->Line(absl::StrFormat("  %-9s %s", task.command.name, task.command.ToShell()));
   }
   console->Line("logs: " + JoinPath(plan.run_dir, "logs"));
-  const auto show = [&](absl::string_view what, absl::string_view command, const char* role) {
-    console->Line(absl::StrCat(what, ": ./lockstep ", command, " ", cluster.chief, " ",
-                               absl::StrJoin(ShownBy(role, plan), " ")));
+  const auto show = [&](absl::string_view what, std::string command, const char* role) {
+    std::vector<std::string> words = {"./lockstep", std::move(command), cluster.chief};
+    for (std::string& flag : ShownBy(role, plan)) words.push_back(std::move(flag));
+    console->Line(absl::StrCat(what, ": ", ShellLine(std::move(words))));
   };
   show("state", "status", kReader);
   show("end", "stop", kOperator);

@@ -19,12 +19,12 @@ std::string DataArgument(const DataDef& data) {
   return absl::StrCat(idx.test_images(), ",", idx.test_labels());
 }
 
+}  // namespace
+
 std::string ShellLine(std::vector<std::string> words) {
   const Command command{.arguments = std::move(words)};
   return std::string(absl::StripAsciiWhitespace(command.ToShell()));
 }
-
-}  // namespace
 
 std::string PredictCommand(const std::string& checkpoint, const DataDef& data) {
   return ShellLine(

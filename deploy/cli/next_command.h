@@ -2,10 +2,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/config/job.h"
 
 namespace lockstep::deploy {
+
+// These words, each quoted where a shell would not take it as it is.
+std::string ShellLine(std::vector<std::string> words);
 
 // How to use a trained model: on the test examples of its job, or on those that it was trained on.
 std::string PredictCommand(const std::string& checkpoint, const DataDef& data);

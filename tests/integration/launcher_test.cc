@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <random>
@@ -18,6 +19,7 @@ namespace lockstep::test {
 namespace {
 
 using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
 
 // Keeps the path in its command line, by which it is found, and prints itself.
 constexpr char kForever[] = "exec tail -f \"$0\"\n";
@@ -92,6 +94,25 @@ TEST_CASE("a run in which every process ends well exits 0 and shows the summary"
   CHECK_THAT(ended.output, Contains("ps/ps --cluster=") && Contains("--task_index=1"));
   CHECK_THAT(launch.folder().Read("run/cluster.json"), Contains("\"worker\""));
   CHECK(launch.LeftNothing());
+}
+
+TEST_CASE("the commands that a run prints can be pasted, whatever its folder is called") {
+  const Launch launch({kChiefDone, "sleep 1\n", "sleep 0.1\n", "sleep 0.1\n", "sleep 0.1\n"});
+  std::vector<std::string> command = launch.Command();
+  command[3] = "--run_dir=" + launch.folder().Path("a run");
+  for (const char* const file : {"job.token", "tls/"}) {
+    const Ended ended = RunToEnd(command, absl::Seconds(20));
+    CHECK(ended.exit_code == 0);
+    const std::vector<std::string> lines = absl::StrSplit(ended.output, '\n');
+    for (const std::string start : {"state: ./lockstep status 127", "end: ./lockstep stop 127"}) {
+      const auto line = std::ranges::find_if(
+          lines, [&](const std::string& text) { return text.starts_with(start); });
+      REQUIRE(line != lines.end());
+      CHECK_THAT(*line, Contains(" '--"));
+      CHECK_THAT(*line, Contains("/a run/") && Contains(file) && EndsWith("'"));
+    }
+    command.push_back("--tls");
+  }
 }
 
 TEST_CASE("evaluations and warnings that no status has shown are shown at the end") {
