@@ -38,9 +38,10 @@ void SlurmJob::Submit(const std::vector<std::string>& chief_flags) {
                                       Binary("deploy/slurm/lockstep.sbatch"),
                                       job_path_};
   command.insert(command.end(), chief_flags.begin(), chief_flags.end());
-  // The job must outlast what a test does to it.
+  // What srun finds after `sbatch --export=NONE`, or with a list of variables: the tasks of the job
+  // need those of the script all the same. The job must outlast what a test does to it.
   id_ = slurm_.Run(std::move(command),
-                   {"LOCKSTEP_BIN=" + Binary("."),
+                   {"SLURM_EXPORT_ENV=NONE", "LOCKSTEP_BIN=" + Binary("."),
                     "LOCKSTEP_WORKER_FLAGS=--threads=1 --device=cpu --sleep=10ms"});
 }
 
