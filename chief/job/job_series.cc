@@ -109,7 +109,7 @@ void JobSeries::ReadPlan() {
         *next = GoBack(plan, lost);
         return absl::OkStatus();
       },
-      [this, next](const absl::Status&) { GoOn(*std::move(next)); });
+      [this, next](const absl::Status&) { GoOn(std::move(*next)); });
 }
 
 bool JobSeries::MayReadAgain(const absl::Status& failure) {
