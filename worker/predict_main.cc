@@ -62,12 +62,6 @@ constexpr char kUsage[] =
     "\n"
     "The model, the scaling of its inputs and the label column come from the checkpoint.\n";
 
-absl::Status CheckNotNegative(absl::string_view flag, int64_t value, absl::string_view all) {
-  if (value >= 0) return absl::OkStatus();
-  return UsageError(absl::StrCat(flag, ": expected a number from 0 on, got ", value,
-                                 ". Remedy: leave it out for all ", all));
-}
-
 absl::Status CheckFlags(bool evaluate) {
   if (absl::GetFlag(FLAGS_checkpoint).empty())
     return UsageError("--checkpoint: not set. Remedy: --checkpoint=DIR names what to load");

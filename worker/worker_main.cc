@@ -21,6 +21,7 @@
 #include "common/base/version.h"
 #include "common/client/chief_client.h"
 #include "common/config/cluster_proto.h"
+#include "common/config/flags.h"
 #include "common/config/known_cluster_specs.h"
 #include "common/daemon/daemon.h"
 #include "common/log/log.h"
@@ -226,10 +227,7 @@ absl::Status RunWithFiles(const DaemonContext& daemon, const Backend& backend, S
 }
 
 absl::Status RunWorker(const DaemonContext& daemon) {
-  if (const int threads = absl::GetFlag(FLAGS_threads); threads < 0) {
-    return UsageError(absl::StrCat("--threads: expected a number from 0 on, got ", threads,
-                                   ". Remedy: leave it out for all CPUs"));
-  }
+  LOCKSTEP_RETURN_IF_ERROR(CheckNotNegative("--threads", absl::GetFlag(FLAGS_threads), "CPUs"));
   LOCKSTEP_ASSIGN_OR_RETURN(const Backend backend, BackendOfFlag());
   log::Info(absl::StrCat("computes on ", backend.description(), ", with ",
                          CountText(static_cast<uint64_t>(Threads()), "thread")));
