@@ -13,6 +13,7 @@
 #include "common/rpc/server.h"
 #include "common/rpc/service.h"
 #include "common/status/status_service.h"
+#include "tests/unit/common/rpc/stream_events.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -56,19 +57,10 @@ class Client {
     call->stream->Read(&message, nullptr);
     return Next();
   }
-  grpc::StatusCode End(Call* call) {
-    grpc::Status status;
-    call->stream->Finish(&status, nullptr);
-    REQUIRE(Next());
-    return status.error_code();
-  }
+  grpc::StatusCode End(Call* call) { return EndOf(call->stream.get(), &queue_); }
 
  private:
-  bool Next() {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue_.Next(&tag, &ok) && ok;
-  }
+  bool Next() { return NextSucceeds(&queue_); }
 
   grpc::CompletionQueue queue_;
   grpc::GenericStub stub_;

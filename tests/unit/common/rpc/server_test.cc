@@ -16,6 +16,7 @@
 #include "common/rpc/credentials.h"
 #include "common/rpc/limits.h"
 #include "common/status/status_service.h"
+#include "tests/unit/common/rpc/stream_events.h"
 
 namespace lockstep {
 namespace {
@@ -269,19 +270,10 @@ class Watch {
     if (!Next() || !reply.Dump(&slices).ok() || slices.size() != 1) return -1;
     return slices[0].size() == 2 ? slices[0].begin()[1] : -1;
   }
-  grpc::StatusCode End() {
-    grpc::Status status;
-    stream_->Finish(&status, nullptr);
-    REQUIRE(Next());
-    return status.error_code();
-  }
+  grpc::StatusCode End() { return rpc::EndOf(stream_.get(), &queue_); }
 
  private:
-  bool Next() {
-    void* tag = nullptr;
-    bool ok = false;
-    return queue_.Next(&tag, &ok) && ok;
-  }
+  bool Next() { return rpc::NextSucceeds(&queue_); }
 
   grpc::CompletionQueue queue_;
   grpc::ClientContext context_;
