@@ -76,7 +76,7 @@ absl::Status SetAsideEarlierRuns(const std::string& folder, const FolderClaim* c
 }
 
 // On the disk's thread. NOT_FOUND: the epoch has no checkpoint of this step.
-absl::Status FindCheckpoint(const std::string& folder, GlobalStep step, uint64_t epoch) {
+absl::Status CheckIsSaved(const std::string& folder, GlobalStep step, uint64_t epoch) {
   const std::string path = CheckpointFolder(folder, step.value());
   LOCKSTEP_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(path));
   if (manifest.epoch == epoch) return absl::OkStatus();
@@ -159,7 +159,7 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
   if (MayHaveLostLastVersion()) {
     return RunOnDisk(
         [folder = job_->inputs.plan.job.checkpoint().folder(), step = job_->inputs.plan.max_steps,
-         epoch = job_->initialized.view.epoch()] { return FindCheckpoint(folder, step, epoch); },
+         epoch = job_->initialized.view.epoch()] { return CheckIsSaved(folder, step, epoch); },
         [this](const absl::Status& found) { JudgeEnd(found.ok()); });
   }
   if (!BuriesEarlierRuns()) return AwaitWorkers();
