@@ -29,7 +29,8 @@ class EvaluationQueue {
 
   // The evaluation that has ended, once; the next one begins.
   std::optional<EvaluationTotals> TakeFinished();
-  // Gives up the running one (CHECK), whose version cannot be read any more; the next one begins.
+  // Ends the running evaluation, which there must be (CHECK), without a result: its version can no
+  // longer be read. The next one begins.
   void Abandon();
 
   const Evaluation* running() const { return running_.has_value() ? &*running_ : nullptr; }

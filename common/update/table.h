@@ -22,7 +22,7 @@ class Table {
  public:
   enum Keeps {
     kPrevious,  // versions count: the newest and the one before it can be read, no earlier one
-    kNewest,    // whatever version is asked for, that is what is read
+    kNewest,    // they do not: the newest is read for each of them
   };
 
   // `seq_lock`, or null: beside the value, for readers that no lock reaches
@@ -48,9 +48,9 @@ class Table {
     std::byte* kept_ = nullptr;  // null: nothing is kept
   };
 
-  // make(change) makes `version`, above the newest, of which no other rows than these differ:
-  // ascending, each once, rows of the table. It keeps each of them before it changes it. Versions
-  // between the newest and this one have the newest's value.
+  // make(change) makes `version`, which is above the newest and differs from it in these rows
+  // alone: ascending, each once, rows of the table. It keeps each of them before it changes it.
+  // Versions between the two have the value of the lower one.
   void MakeNext(GlobalStep version, absl::Span<const int64_t> rows,
                 absl::FunctionRef<void(const Change&)> make);
 

@@ -140,7 +140,7 @@ std::vector<pid_t> Supervisor::PidsOfChiefs() const {
 // An interrupted chief that ends in order has told the others. One that stands by ends before it.
 void Supervisor::OnChiefEnded(int wait_status, bool was_interrupted) {
   if (!PidsOfChiefs().empty()) return;
-  if (asked_to_stop_) return SetDeadline(kStopGrace);  // nobody saves any more
+  if (asked_to_stop_) return SetDeadline(kStopGrace);  // no chief is left to save
   if (!was_interrupted) return;
   if (WIFEXITED(wait_status)) return SetDeadline(kFailGrace);
   AskToStop();
