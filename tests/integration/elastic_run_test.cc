@@ -71,19 +71,22 @@ std::vector<View> ViewsOf(const json& summary) {
   return views;
 }
 
-// As chiefs have logged them.
+// As chiefs have logged them. A view that a chief logs and dies before any ps has it does not come
+// into force: its successor gives the number to another one.
 std::vector<View> ViewsIn(const std::string& log) {
   static const std::regex line(
-      R"(from step ([0-9,]+) on \d+ replicas? shares? the global batch: workers? ([0-9, ]+) \(view)");
-  std::vector<View> views;
+      R"(from step ([0-9,]+) on \d+ replicas? shares? the global batch: workers? ([0-9, ]+) \(view (\d+)\))");
+  std::map<int, View> views;
   for (std::sregex_iterator match(log.begin(), log.end(), line), end; match != end; ++match) {
     View view{.step = std::stoll(absl::StrReplaceAll((*match)[1].str(), {{",", ""}}))};
     for (const auto& worker : absl::StrSplit((*match)[2].str(), ", ")) {
       view.workers.push_back(std::stoi(std::string(worker)));
     }
-    views.push_back(std::move(view));
+    views[std::stoi((*match)[3].str())] = std::move(view);
   }
-  return views;
+  std::vector<View> in_order;
+  for (auto& [number, view] : views) in_order.push_back(std::move(view));
+  return in_order;
 }
 
 struct Trained {
