@@ -1,5 +1,6 @@
-// How long a job whose shards have copies stands still when a ps is killed. '[.large]' has
-// variables of 64 MiB and 24 kills, over either transport.
+// How long a job whose shards have copies stands still when a ps is killed, and how long its steps
+// take while new copies are made. '[.large]' has variables of 64 MiB and 24 kills, over either
+// transport, and copies of 1 GiB.
 #include <signal.h>
 
 #include <algorithm>
@@ -31,6 +32,7 @@ constexpr int kForeverSteps = 1'000'000;
 constexpr int kInterrupted = 130;
 constexpr uint64_t kLongestMomentMs = 200;  // after the steps that a kill waits for
 constexpr char kComplete[] = "the job survives the loss of any one ps again";
+constexpr double kStepWithNewCopyAllowed = 1.5;  // times as long as without
 
 // Dense variables of so many MiB. With few examples the steps are the way of gradients and values.
 JobText Job(int mebibytes, const std::string& transport) {
@@ -48,6 +50,24 @@ JobText Job(int mebibytes, const std::string& transport) {
               " } } layers { name: 'relu' relu {} } layers { name: 'scores' dense { units: 10 } } "
               "layers { name: 'loss' softmax_cross_entropy {} }"),
           .more = absl::StrCat("transport { ", transport, " }")};
+}
+
+// Each of 2 ps has so many MiB of state: half of it values, half slots.
+JobText JobOfState(int mebibytes) {
+  constexpr int kVariables = 16;
+  JobText job = Job(1, "");
+  const int elements = mebibytes * ((1 << 20) / static_cast<int>(sizeof(float))) / kVariables;
+  job.model = absl::StrCat(
+      "input_shape: [8, 8, 1] layers { name: 'flatten' flatten {} } layers { name: 'values' "
+      "synthetic { variables: ",
+      kVariables, " elements: ", elements, " } } layers { name: 'loss' softmax_cross_entropy {} }");
+  return job;
+}
+
+double Median(std::vector<absl::Duration> times) {
+  REQUIRE_FALSE(times.empty());
+  std::ranges::nth_element(times, times.begin() + static_cast<ptrdiff_t>(times.size() / 2));
+  return absl::ToDoubleSeconds(times[times.size() / 2]);
 }
 
 // A job whose ps are killed, and started again at once.
@@ -71,6 +91,29 @@ class KilledPs {
     WatchUntil([&] { return absl::StrContains(cluster_.chief().OutputFrom(read_to), kComplete); });
     WaitForSteps(5);
     return pauses_.Longest();
+  }
+
+  // How long each of the next `number` steps takes.
+  std::vector<absl::Duration> Steps(size_t number) {
+    std::vector<absl::Duration> times;
+    TimeSteps(&times, [&] { return times.size() >= number; });
+    return times;
+  }
+
+  // How long each step takes until the ps that is started in the place of a killed one has copies
+  // of both shards.
+  std::vector<absl::Duration> StepsOfNewCopies(int index) {
+    const size_t read_to = cluster_.chief().Output().size();
+    const auto has_said = [&](absl::string_view text) {
+      return absl::StrContains(cluster_.chief().OutputFrom(read_to), text);
+    };
+    cluster_.ps(index).Signal(SIGKILL);
+    REQUIRE(cluster_.ps(index).Wait(kWhole) == 128 + SIGKILL);
+    cluster_.StartPs(index);
+    WatchUntil([&] { return has_said("is back: it becomes the copy"); });
+    std::vector<absl::Duration> times;
+    TimeSteps(&times, [&] { return has_said(kComplete); });
+    return times;
   }
 
   // Ends the job with a checkpoint, and compares it with that of a run of as many steps that
@@ -100,6 +143,21 @@ class KilledPs {
  private:
   void WatchUntil(const std::function<bool()>& done) {
     if (!pauses_.WatchUntil(done, &cluster_.chief(), kWhole)) FAIL(cluster_.Logs());
+  }
+  // The step at hand is left out.
+  void TimeSteps(std::vector<absl::Duration>* times, const std::function<bool()>& done) {
+    int64_t step = -1;
+    absl::Time began;
+    WatchUntil([&] {
+      const absl::Time now = absl::Now();
+      const int64_t passed = pauses_.step() - step;
+      if (passed == 0) return done();
+      if (step >= 0) times->insert(times->end(), passed, (now - began) / passed);
+      step = pauses_.step();
+      began = now;
+      return done();
+    });
+    if (!times->empty()) times->erase(times->begin());
   }
   // More.
   void WaitForSteps(int number) {
@@ -139,6 +197,20 @@ TEST_CASE("a ps of a job of 64 MiB that is killed costs a second at most", "[.la
                        absl::ToDoubleSeconds(median), absl::ToDoubleSeconds(pauses.back())));
   CHECK(median <= kMedianAllowed);
   CHECK(pauses.back() <= kWorstAllowed);
+}
+
+TEST_CASE("new copies of 1 GiB, made while a job trains, make its steps half as long again at most",
+          "[.large]") {
+  KilledPs run(JobOfState(1024));
+  const double without = Median(run.Steps(20));
+  const std::vector<absl::Duration> times = run.StepsOfNewCopies(0);
+  const double with = Median(times);
+  WARN(
+      absl::StrFormat("a step of %.0f ms takes %.0f ms while new copies of 1 GiB are made: %.2f "
+                      "times, in %d steps, at most %.0f ms",
+                      without * 1e3, with * 1e3, with / without, times.size(),
+                      absl::ToDoubleMilliseconds(std::ranges::max(times))));
+  CHECK(with <= kStepWithNewCopyAllowed * without);
 }
 
 }  // namespace
