@@ -95,7 +95,11 @@ absl::StatusOr<ShardState> Shard::SetView(const View& view) {
   ShardState now = StateNow();
   if (const EpochState* const state = gate_.state()) {
     state->mu.AssertHeld();
-    if (state->variables.config.is_replicated()) now.shard_step = state->step.open_step();
+    // A version that its worker has not stored keeps its step open: another one is to store it.
+    const bool is_stored = state->to_store.IsComplete(now.shard_step);
+    if (state->variables.config.is_replicated() && is_stored) {
+      now.shard_step = state->step.open_step();
+    }
   }
   return now;
 }

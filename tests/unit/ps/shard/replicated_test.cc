@@ -123,6 +123,25 @@ TEST_CASE("with SHRINK a step needs those who are there, and closes when somebod
   }
 }
 
+TEST_CASE("with SHRINK a step stays open until those who are left have stored its version") {
+  CreateVariablesRequest plan = Replicated(2);
+  plan.mutable_sync()->set_quorum_policy(SHRINK);
+  plan.mutable_sync()->set_token_policy(PER_REPLICA);
+  Harness harness(plan);
+  harness.Grant(Keeping(0, true, false));
+  REQUIRE(harness.Push(0, 1, 0, kLoss, {1}) == PushStatus::kAccepted);
+  const auto closed = harness.Grant(Keeping(1, false, false));
+  REQUIRE(harness.Push(1, 2, 1, kLoss, {1}) == PushStatus::kAccepted);
+
+  View view = test::ViewOf(2);
+  view.members.erase(view.members.begin());
+  CHECK(harness.shard.SetView(view)->shard_step == GlobalStep(1));
+  CHECK(closed.IsParked());
+  CHECK(*Store(&harness, 1, {All(kW)}, {7, 8}, 1));
+  CHECK_FALSE(closed.IsParked());
+  CHECK(harness.shard.SetView(view)->shard_step == GlobalStep(2));
+}
+
 TEST_CASE("the starting version has its values and slots here, with the rule's numbers") {
   Harness harness(Replicated());
   CHECK(harness.Read(0, kW) == std::vector<float>{4, 4});
