@@ -73,9 +73,11 @@ void Drain::ChooseStep() {
   if (step_ <= options_.saved) return End(Saved{step_, ""});
   checkpointer_.emplace(options_.checkpoints, shards_, executor_);
   if (options_.steps.asynchronous) return KeepNow();
-  const bool is_begun = std::ranges::any_of(
-      seen_, [this](const SetViewReply& state) { return state.shard_step() > step_.value(); });
-  is_begun ? CloseStep() : Save();
+  NewestBegun() > step_ ? CloseSteps() : Save();
+}
+
+GlobalStep Drain::NewestBegun() const {
+  return GlobalStep(std::ranges::max(seen_, {}, &SetViewReply::shard_step).shard_step());
 }
 
 // Under the step shard's number, as a grant of a step that is over does.
@@ -98,12 +100,19 @@ void Drain::KeepNow() {
       &Drain::Save);
 }
 
-void Drain::CloseStep() {
+void Drain::CloseSteps() {
   StepLoopOptions steps = options_.steps;
   steps.start = step_;
   steps.stop_at = step_.next();
   if (options_.saves_kept_alone) {
-    steps.keep = [](GlobalStep) { return Keep{.values = true, .slots = true}; };
+    // A shard that waits for no gradient has closed the steps that were granted, and keeps none of
+    // their versions now.
+    const GlobalStep last = std::min(std::max(NewestBegun(), step_).next(), steps.end);
+    needs_next_step_ = seen_[kStepShard].shard_step() < last.value();
+    steps.stop_at = last;
+    steps.keep = [last, keep = options_.steps.keep](GlobalStep version) {
+      return version == last ? Keep{.values = true, .slots = true} : keep(version);
+    };
   }
   steps_.emplace(
       std::move(steps), shards_, executor_, clock_,
@@ -131,7 +140,7 @@ void Drain::OnSaved(absl::StatusOr<std::string> folder) {
   const bool can_close = !options_.steps.asynchronous && step_ < options_.steps.end;
   if (absl::IsFailedPrecondition(folder.status()) && can_close && !steps_.has_value()) {
     needs_next_step_ = true;
-    return CloseStep();
+    return CloseSteps();
   }
   save_.Failed(save_error_, clock_->Monotonic());
 }

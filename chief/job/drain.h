@@ -4,6 +4,7 @@
 // nothing more is taken, as if this chief had died and come back. Where no shard has begun the step
 // at hand, the version before it is saved at once, however long the workers need for their next
 // gradients. Where one has, the step is granted once more, alone, and the version after it saved.
+// Where the workers keep the variables, the first version is saved that no shard has passed.
 // In an asynchronous job the shards go on, and each saves what it has.
 //
 // Lives on the executor's thread.
@@ -74,7 +75,9 @@ class Drain {
   void TakeOthers();
   void ChooseStep();
   void KeepNow();
-  void CloseStep();
+  // The newest step of which a shard may have taken something.
+  GlobalStep NewestBegun() const;
+  void CloseSteps();
   void Save();
   void OnSaved(absl::StatusOr<std::string> folder);
   void End(absl::StatusOr<Saved> result);
@@ -89,7 +92,7 @@ class Drain {
   const uint64_t term_before_;
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> calls_;
-  std::optional<StepLoop> steps_;  // closes the step that a shard has begun
+  std::optional<StepLoop> steps_;  // closes what a shard has begun
   std::optional<Checkpointer> checkpointer_;
   GlobalStep step_;  // to save
   Retry save_;

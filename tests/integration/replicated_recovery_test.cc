@@ -21,6 +21,7 @@ namespace lockstep::test {
 namespace {
 
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr int kWorkers = 3;
@@ -193,7 +194,9 @@ TEST_CASE("with SHRINK the others go on without a lost worker, and with its succ
 }
 
 TEST_CASE("with ABORT a lost worker ends the job with 138, and is named") {
-  Cluster cluster(1, 2);
+  // The second ps has only what workers store.
+  const int ps = GENERATE(1, 2);
+  Cluster cluster(ps, 2);
   JobText job = Job(cluster.folder().Path("checkpoints"));
   job.max_steps = 1'000'000;
   job.sync = "quorum_policy: ABORT";
@@ -206,6 +209,23 @@ TEST_CASE("with ABORT a lost worker ends the job with 138, and is named") {
              Contains(": worker 1 (") && Contains("was lost") &&
                  Contains("too few workers live to make the next version"));
   CHECK(cluster.worker(0).Wait(kPatience) == 138);
+}
+
+TEST_CASE("a replicated job that is told to end is saved, whichever ps has the loss") {
+  const int ps = GENERATE(1, 2, 3);
+  CAPTURE(ps);
+  Cluster cluster(ps, 2);
+  JobText job = Job(cluster.folder().Path("checkpoints"));
+  job.max_steps = 1'000'000;
+  job.checkpoint = absl::StrCat("folder: '", cluster.folder().Path("checkpoints"), "'");
+  cluster.StartAll(job);
+  REQUIRE(cluster.WaitForStep(50, kPatience));
+  cluster.chief().Signal(SIGINT);
+  const auto code = cluster.chief().Wait(kPatience);
+  INFO(cluster.Logs());
+  CHECK(code == 130);
+  CHECK_THAT(cluster.folder().Read("checkpoints/LATEST"), StartsWith("ckpt-"));
+  for (int i = 0; i < 2; ++i) CHECK(cluster.worker(i).Wait(kPatience) == 130);
 }
 
 TEST_CASE("when every worker is lost, the job ends with 138, and --resume goes on") {
