@@ -91,8 +91,10 @@ std::unique_ptr<ShardCalls> ShardInitializer::Calls(ShardCalls::Call call,
 }
 
 void ShardInitializer::OnRefused(const absl::Status& status) {
-  // A chief that has died meanwhile was the first to name it.
-  if (std::exchange(names_job_, false) && absl::IsFailedPrecondition(status)) return Start();
+  // A chief that has died meanwhile was the first to name the job, or to have this term.
+  const bool came_second = std::exchange(names_job_, false) && absl::IsFailedPrecondition(status);
+  const bool has_term = std::exchange(takes_term_, false) && absl::IsAborted(status);
+  if (came_second || (has_term && !std::exchange(has_asked_again_, true))) return Start();
   on_done_(status);
 }
 
@@ -132,6 +134,8 @@ void ShardInitializer::SetViews() {
     if (absl::Status status = hooks_.may_take(result_.view); !status.ok()) return on_done_(status);
   }
   names_job_ = states_[kStepShard].job() == 0;
+  // A standby that comes second leaves the job to the one that was faster.
+  takes_term_ = spec_.mode != StartMode::kSucceed;
   if (result_.start == StartPoint::kDone) return SetStepShardView();
   hooks_.before(result_.view, [this](const absl::Status& status) {
     status.ok() ? SetStepShardView() : on_done_(status);
@@ -143,7 +147,7 @@ void ShardInitializer::SetStepShardView() {
 }
 
 void ShardInitializer::OnStepShardView() {
-  names_job_ = false;
+  names_job_ = takes_term_ = false;
   if (result_.start == StartPoint::kDone) return SetOtherViews();
   hooks_.accepted(result_.view, result_.start, [this](const absl::Status& status) {
     status.ok() ? SetOtherViews() : on_done_(status);
