@@ -37,7 +37,9 @@ struct Step {
     REQUIRE(graph.variables().size() == 3);
     const std::unique_ptr<OpContext> context = *test::OpsOfTestDevice().CreateContext(device.get());
     streams = *ReductionStreams::Create(options.ps_device, options.towers, graph, device.get());
+    towers = *device->CreateStream({.background = options.towers > 1});
     stream = *device->CreateStream({});
+    computed = *device->CreateEvent();
     event = *device->CreateEvent();
     const auto reducer = *MakeReducer(options, graph, device.get(), test::OpsOfTestDevice(),
                                       context.get(), streams.get());
@@ -57,9 +59,9 @@ struct Step {
         const int place = static_cast<int>(3 * gradients.size()) + variable;
         const int64_t size = static_cast<int64_t>(of_tower[variable].size());
         const MutableTensorView host{DType::kFloat32, Shape({size}), of_tower[variable].data()};
-        REQUIRE(staging.ToDevice(place, host, stream.get()).ok());
-        stream->Record(event.get());
-        gradients.push_back({*staging.OnDevice(place, host), event.get()});
+        REQUIRE(staging.ToDevice(place, host, towers.get()).ok());
+        towers->Record(computed.get());
+        gradients.push_back({*staging.OnDevice(place, host), computed.get()});
       }
       reduced[variable] = *reducer->Reduce(variable, gradients, gradients[0].view);
       if (reduced[variable].ready == nullptr) open.push_back(variable);
@@ -81,6 +83,8 @@ struct Step {
   const std::shared_ptr<Device> device;
   Staging staging;
   std::unique_ptr<ReductionStreams> streams;
+  std::unique_ptr<Stream> towers;  // as theirs: several work by themselves
+  std::unique_ptr<Event> computed;
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Event> event;
   std::vector<int> open;  // variables that wait for all others
