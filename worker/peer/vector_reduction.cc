@@ -147,9 +147,10 @@ absl::Status VectorReduction::Check(const Incoming& incoming) const {
                      ". Remedy: start every worker with the same model and job"));
   }
   if (incoming.reduction != reduction_ || incoming.step == step_) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("collective: ", ToString(incoming.said),
-                                                 ": expected step ", step_, ", got ", incoming.step,
-                                                 " from ", peer));
+  // One has begun a step in this group that the other had closed in the one before.
+  return absl::AbortedError(absl::StrCat("collective: ", ToString(incoming.said),
+                                         ": expected step ", step_, ", got ", incoming.step,
+                                         " from ", peer));
 }
 
 void VectorReduction::Advance() {

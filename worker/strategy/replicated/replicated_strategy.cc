@@ -251,13 +251,13 @@ void ReplicatedStrategy::StoreIfKept(bool is_first) {
 void ReplicatedStrategy::AwaitLaterGroups() {
   reduction_.AwaitGroup([this](const absl::StatusOr<ReducerOfGroup>& group) {
     if (!group.ok()) return;  // cancelled
-    if (group->step == replicas_->version()) StoreIfKept(group->is_first_holder);
+    if (group->step <= replicas_->version()) StoreIfKept(group->is_first_holder);
     AwaitLaterGroups();
   });
 }
 
 void ReplicatedStrategy::PrepareGroup(const ReducerOfGroup& group, StatusCallback done) {
-  if (group.step == replicas_->version()) StoreIfKept(group.is_first_holder);
+  if (group.step <= replicas_->version()) StoreIfKept(group.is_first_holder);
   writer_.WhenIdle(std::move(done));
 }
 
