@@ -251,7 +251,9 @@ ExpectedValues* Invariants::FindExpected(Epoch epoch, const std::vector<ps::Shar
       return &expected_.emplace(epoch, *std::move(back)).first->second;
     }
   }
-  return nullptr;
+  // What the workers of a replicated job store need not have been read by anybody.
+  if (!options_->replicated) return nullptr;
+  return &expected_.emplace(epoch, ExpectedValues(options_)).first->second;
 }
 
 }  // namespace lockstep::sim

@@ -1,5 +1,5 @@
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -30,8 +30,8 @@ SimOptions ReplicatedJob(uint64_t seed) {
   return options;
 }
 
-// What workers had, by version and variable; an error: two had different bits.
-using Versions = std::map<std::pair<GlobalStep, uint32_t>, std::vector<float>>;
+// What workers had, by epoch, version and variable; an error: two had different bits.
+using Versions = std::map<std::tuple<Epoch, GlobalStep, uint32_t>, std::vector<float>>;
 absl::StatusOr<Versions> VersionsOf(const SimCluster& cluster) {
   Versions versions;
   const std::vector<int64_t>& sizes = cluster.options().variables;
@@ -42,7 +42,7 @@ absl::StatusOr<Versions> VersionsOf(const SimCluster& cluster) {
       continue;
     }
     const auto [found, is_new] =
-        versions.try_emplace({pulled.version, pulled.variable}, pulled.values);
+        versions.try_emplace({pulled.epoch, pulled.version, pulled.variable}, pulled.values);
     if (!is_new && found->second != pulled.values) {
       return absl::InternalError(absl::StrCat(
           "version ", pulled.version.value(), ", variable ", pulled.variable, ": one worker had ",
@@ -132,7 +132,8 @@ std::string CompareVersions(const SimCluster& cluster, const Versions& expected)
   for (const auto& [key, values] : *versions) {
     const auto found = expected.find(key);
     if (found != expected.end() && found->second == values) continue;
-    return absl::StrCat("variable ", key.second, " of version ", key.first.value(), " differs");
+    const auto& [epoch, version, variable] = key;
+    return absl::StrCat("variable ", variable, " of version ", version.value(), " differs");
   }
   return "";
 }
@@ -172,10 +173,16 @@ std::string SimulateReplicatedDeaths(uint64_t seed, SimRun* run) {
   return CompareVersions(cluster, *expected);
 }
 
+// With half of the seeds every version is stored: the worker that is to store it may be lost.
 std::string SimulateReplicatedDisaster(uint64_t seed, SimRun* run) {
   SimOptions options = ReplicatedJob(seed);
   const bool shrinks = seed % 2 == 0;
   options.quorum_policy = shrinks ? SHRINK : WAIT;
+  const test::TemporaryFolder folder(test::TemporaryFolder::kInMemory);
+  if (seed % 4 < 2) {
+    options.save_every = 1;
+    options.checkpoints = folder.path();
+  }
   SimCluster cluster(options, run);
   ReplicaDeaths deaths{&cluster, Random(seed ^ 0xdead), /*waits=*/false, /*left=*/4};
   cluster.StartAll();
