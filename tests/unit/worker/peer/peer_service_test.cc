@@ -1,6 +1,7 @@
 // What a peer service answers to members, to workers of other views, and to strangers.
 #include "worker/peer/peer_service.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
@@ -89,7 +90,7 @@ class TwentyBytes final : public OwnState {
     return StatePiece{.total = 20, .scalars = {0.5f}, .bytes = state.substr(offset, size)};
   }
   const std::string state = "abcdefghijklmnopqrst";
-  uint64_t asked = 0;
+  std::atomic<uint64_t> asked = 0;  // set by the thread that serves
 };
 
 TEST_CASE("a member reads what another one has at a version, a piece at a time") {
