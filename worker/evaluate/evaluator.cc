@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/await.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
@@ -11,6 +12,19 @@
 #include "worker/evaluate/evaluate_range.h"
 
 namespace lockstep::worker {
+
+absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
+    EvaluatorOptions options, const ModelGraph* graph, const VariableLayout* layout,
+    std::span<TensorTransport* const> shards, Timer* timer, const TestSet* test_set,
+    std::function<void()> on_result) {
+  std::unique_ptr<Evaluator> made(new Evaluator(std::move(options), graph, layout, shards, timer,
+                                                test_set, std::move(on_result)));
+  if (absl::Status status = made->MakeTower({}); !status.ok()) {
+    return Annotate(status, "the model for evaluations");
+  }
+  made->thread_ = std::thread([evaluator = made.get()] { evaluator->Work(); });
+  return made;
+}
 
 Evaluator::Evaluator(EvaluatorOptions options, const ModelGraph* graph,
                      const VariableLayout* layout, std::span<TensorTransport* const> shards,
@@ -21,15 +35,14 @@ Evaluator::Evaluator(EvaluatorOptions options, const ModelGraph* graph,
       shards_(shards.begin(), shards.end()),
       timer_(timer),
       test_set_(test_set),
-      on_result_(std::move(on_result)),
-      thread_([this] { Work(); }) {}
+      on_result_(std::move(on_result)) {}
 
 Evaluator::~Evaluator() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Evaluator::SetLeases(const google::protobuf::RepeatedPtrField<EvaluationLease>& leases) {
@@ -81,25 +94,7 @@ void Evaluator::Work() {
   }
 }
 
-absl::Status Evaluator::Prepare(const EvaluationLease& lease) {
-  if (variables_ == nullptr) {
-    SessionOptions options;
-    options.identity = options_.identity;
-    options.averages = options_.averages;
-    options.patience = options_.patience;
-    std::vector<ShardSession*> sessions;
-    for (TensorTransport* shard : shards_) {
-      sessions_.push_back(std::make_unique<ShardSession>(options, shard, timer_));
-      sessions.push_back(sessions_.back().get());
-    }
-    LOCKSTEP_ASSIGN_OR_RETURN(variables_,
-                              VariableCache::Create(*layout_, sessions, VariableCache::kCopied,
-                                                    PinnedTensors(options_.device)));
-    rows_ = std::make_unique<BatchRows>(*graph_);
-  }
-  std::vector<int64_t> sizes = BatchSizes(lease.end() - lease.begin(), options_.batch);
-  const auto is_planned = [this](int64_t size) { return absl::c_linear_search(batches_, size); };
-  if (absl::c_all_of(sizes, is_planned)) return absl::OkStatus();
+absl::Status Evaluator::MakeTower(std::vector<int64_t> sizes) {
   // With the sizes of all other ranges: they are cut at whole batches, but for the last one.
   for (const int64_t size : BatchSizes(test_set_->num_examples(), options_.batch)) {
     if (!absl::c_linear_search(sizes, size)) sizes.push_back(size);
@@ -110,6 +105,31 @@ absl::Status Evaluator::Prepare(const EvaluationLease& lease) {
                                                   {.batches = sizes, .training = false}));
   batches_ = std::move(sizes);
   return absl::OkStatus();
+}
+
+absl::Status Evaluator::MakeVariables() {
+  SessionOptions options;
+  options.identity = options_.identity;
+  options.averages = options_.averages;
+  options.patience = options_.patience;
+  std::vector<ShardSession*> sessions;
+  for (TensorTransport* shard : shards_) {
+    sessions_.push_back(std::make_unique<ShardSession>(options, shard, timer_));
+    sessions.push_back(sessions_.back().get());
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(variables_,
+                            VariableCache::Create(*layout_, sessions, VariableCache::kCopied,
+                                                  PinnedTensors(options_.device)));
+  rows_ = std::make_unique<BatchRows>(*graph_);
+  return absl::OkStatus();
+}
+
+absl::Status Evaluator::Prepare(const EvaluationLease& lease) {
+  if (variables_ == nullptr) LOCKSTEP_RETURN_IF_ERROR(MakeVariables());
+  std::vector<int64_t> sizes = BatchSizes(lease.end() - lease.begin(), options_.batch);
+  const auto is_planned = [this](int64_t size) { return absl::c_linear_search(batches_, size); };
+  if (absl::c_all_of(sizes, is_planned)) return absl::OkStatus();
+  return MakeTower(std::move(sizes));
 }
 
 absl::StatusOr<VariableValues> Evaluator::VariablesOf(GlobalStep version, const Batch& batch) {

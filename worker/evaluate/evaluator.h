@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/timer.h"
 #include "common/client/shard_session.h"
@@ -35,15 +36,19 @@ struct EvaluatorOptions {
   absl::Duration patience = absl::Seconds(120);  // with an unreachable ps
 };
 
-// Thread-safe. Works on a thread of its own, with variables and memory of its own, made at the
-// first lease.
+// Thread-safe. Works on a thread of its own, with a tower of its own, and variables of its own that
+// are made at the first lease.
 class Evaluator {
  public:
   // What is pointed to outlives the evaluator. `on_result` tells that Results has news, on the
-  // evaluator's thread.
-  Evaluator(EvaluatorOptions options, const ModelGraph* graph, const VariableLayout* layout,
-            std::span<TensorTransport* const> shards, Timer* timer, const TestSet* test_set,
-            std::function<void()> on_result);
+  // evaluator's thread. Errors are those of Tower::Create: a tower that does not fit the device is
+  // refused here, because a lease that fails for it would be given out again for ever.
+  static absl::StatusOr<std::unique_ptr<Evaluator>> Create(EvaluatorOptions options,
+                                                           const ModelGraph* graph,
+                                                           const VariableLayout* layout,
+                                                           std::span<TensorTransport* const> shards,
+                                                           Timer* timer, const TestSet* test_set,
+                                                           std::function<void()> on_result);
   // Waits for the range in hand.
   ~Evaluator();
 
@@ -52,9 +57,16 @@ class Evaluator {
   std::vector<EvaluationResult> Results() const;
 
  private:
+  Evaluator(EvaluatorOptions options, const ModelGraph* graph, const VariableLayout* layout,
+            std::span<TensorTransport* const> shards, Timer* timer, const TestSet* test_set,
+            std::function<void()> on_result);
+
   void Work();
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A tower for the batches of this lease.
+  // Makes a tower for batches of `sizes`, besides those of the whole test set.
+  absl::Status MakeTower(std::vector<int64_t> sizes);
+  absl::Status MakeVariables();
+  // Makes what is missing for this lease.
   absl::Status Prepare(const EvaluationLease& lease);
   absl::StatusOr<EvaluationResult> Evaluate(const EvaluationLease& lease);
   // What the batch reads, of exactly this version.
@@ -68,7 +80,7 @@ class Evaluator {
   const TestSet* const test_set_;
   const std::function<void()> on_result_;
 
-  // Of the thread.
+  // Of the thread, once it runs.
   std::unique_ptr<VariableCache> variables_;
   std::vector<std::unique_ptr<ShardSession>> sessions_;  // fill the variables
   std::unique_ptr<BatchRows> rows_;
@@ -80,7 +92,7 @@ class Evaluator {
   std::map<uint64_t, EvaluationResult> results_ ABSL_GUARDED_BY(mutex_);
   uint64_t in_hand_ ABSL_GUARDED_BY(mutex_) = 0;  // lease id; 0: none
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: uses all above
+  std::thread thread_;  // last: uses all above. Not joinable: there is no tower
 };
 
 }  // namespace lockstep::worker

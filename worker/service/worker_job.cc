@@ -48,6 +48,11 @@ bool IsOf(const VariableLayout& layout, const ModelGraph& graph) {
       });
 }
 
+// Whether the chief ever leases a range of the test set.
+bool IsEvaluated(const JobDef& job) {
+  return job.evaluation().every_steps() > 0 || !job.evaluation().not_at_end();
+}
+
 void FillLocalSync(const LoadReport& report, LocalSyncStatus* status) {
   status->set_loads(report.loads);
   status->set_rows(report.rows);
@@ -165,7 +170,7 @@ absl::Status WorkerJob::Prepare() {
                                            Trainer::GradientBytes(job.job(), graph_, layout_));
   ConnectShards();
   LOCKSTEP_RETURN_IF_ERROR(MakeTrainers());
-  if (test_set_ != nullptr) StartEvaluator();
+  if (test_set_ != nullptr && IsEvaluated(job.job())) LOCKSTEP_RETURN_IF_ERROR(StartEvaluator());
   heartbeat_->SetReady();
   return absl::OkStatus();
 }
@@ -232,7 +237,7 @@ absl::Status WorkerJob::MakeTrainers() {
   return absl::OkStatus();
 }
 
-void WorkerJob::StartEvaluator() {
+absl::Status WorkerJob::StartEvaluator() {
   EvaluatorOptions options;
   options.identity = identity_;
   const EvaluationDef& evaluation = options_.registration.job().evaluation();
@@ -242,11 +247,13 @@ void WorkerJob::StartEvaluator() {
   options.device = evaluation_device_.get();
   options.ops = &backend_.ops(PrecisionOf(options_.registration.job()));
   options.patience = options_.patience;
-  auto evaluator =
-      std::make_unique<Evaluator>(std::move(options), &graph_, &layout_, links_->transports(),
-                                  &timer_, test_set_.get(), [this] { heartbeat_->SendNow(); });
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      std::unique_ptr<Evaluator> evaluator,
+      Evaluator::Create(std::move(options), &graph_, &layout_, links_->transports(), &timer_,
+                        test_set_.get(), [this] { heartbeat_->SendNow(); }));
   absl::MutexLock lock(&mutex_);
   evaluator_ = std::move(evaluator);
+  return absl::OkStatus();
 }
 
 std::vector<std::thread> WorkerJob::StartTraining() {

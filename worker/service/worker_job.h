@@ -87,7 +87,7 @@ class WorkerJob {
   absl::Status MakeTrainers();
   // One thread for each trainer. What one of them ends with, other than OK, ends the job here.
   std::vector<std::thread> StartTraining();
-  void StartEvaluator();
+  absl::Status StartEvaluator();
   // Of a job whose workers come and go: lets the chief divide the batch over the others first.
   bool MayDepart() const { return options_.registration.has_share(); }
   // What ends the job here, as soon as that is known; nothing after `limit`.

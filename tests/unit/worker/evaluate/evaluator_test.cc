@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "chief/plan/place.h"
+#include "common/base/exit_code.h"
 #include "common/job/example_spec.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_timer.h"
@@ -59,6 +60,10 @@ struct Fixture {
     return {
         .identity = cluster.Identity(0), .batch = kBatch, .device = &device, .ops = &cpu::Ops()};
   }
+  absl::StatusOr<std::unique_ptr<Evaluator>> Make(std::function<void()> on_result) {
+    return Evaluator::Create(Options(), &graph, &layout, shards.pointers(), &timer, test_set.get(),
+                             std::move(on_result));
+  }
   // The examples [begin, end) with every variable whole.
   Tower::Evaluation Expected(int64_t begin, int64_t end) {
     std::vector<int64_t> all(kTableRows);
@@ -100,11 +105,11 @@ google::protobuf::RepeatedPtrField<EvaluationLease> LeaseOf(uint64_t id, int64_t
 TEST_CASE("a range is evaluated with the rows that its examples read, and gives what all would") {
   Fixture f;
   absl::Notification done;
-  Evaluator evaluator(f.Options(), &f.graph, &f.layout, f.shards.pointers(), &f.timer,
-                      f.test_set.get(), [&] { done.Notify(); });
-  evaluator.SetLeases(LeaseOf(7, 0, 3, 25));
+  const auto evaluator = f.Make([&] { done.Notify(); });
+  REQUIRE(evaluator.ok());
+  (*evaluator)->SetLeases(LeaseOf(7, 0, 3, 25));
   done.WaitForNotification();
-  const std::vector<EvaluationResult> results = evaluator.Results();
+  const std::vector<EvaluationResult> results = (*evaluator)->Results();
   REQUIRE(results.size() == 1);
   const Tower::Evaluation expected = f.Expected(3, 25);
   CHECK(results[0].lease() == 7);
@@ -116,13 +121,37 @@ TEST_CASE("a range is evaluated with the rows that its examples read, and gives 
   CHECK(f.shards.pulled_bytes() == 22 * 2 * kDim * 4 + dense);
 }
 
+// Has memory for nothing.
+class FullDevice final : public CpuDevice {
+ public:
+  FullDevice() : CpuDevice(1) {}
+  absl::StatusOr<DeviceBuffer> Allocate(size_t) override {
+    return WithExitCode(absl::ResourceExhaustedError("no memory"), ExitCode::kBadConfiguration);
+  }
+};
+
+TEST_CASE("a model that the device has no memory for is refused before there is a lease") {
+  Fixture f;
+  FullDevice full;
+  EvaluatorOptions options = f.Options();
+  options.device = &full;
+  const absl::Status refused =
+      Evaluator::Create(options, &f.graph, &f.layout, f.shards.pointers(), &f.timer,
+                        f.test_set.get(), [] { FAIL("a result"); })
+          .status();
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK_THAT(std::string(refused.message()), Catch::StartsWith("the model for evaluations: "));
+  CHECK(f.shards.pulls() == 0);
+}
+
 TEST_CASE("a lease that waits for its version lets the evaluator end, without a result") {
   Fixture f;
   absl::Notification done;
   {
-    Evaluator evaluator(f.Options(), &f.graph, &f.layout, f.shards.pointers(), &f.timer,
-                        f.test_set.get(), [&] { done.Notify(); });
-    evaluator.SetLeases(LeaseOf(1, 5, 0, 40));
+    const auto evaluator = f.Make([&] { done.Notify(); });
+    REQUIRE(evaluator.ok());
+    (*evaluator)->SetLeases(LeaseOf(1, 5, 0, 40));
     while (f.shards.pulls() == 0) std::this_thread::yield();
     for (TensorTransport* shard : f.shards.pointers()) shard->Cancel();
   }
