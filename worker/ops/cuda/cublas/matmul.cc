@@ -114,6 +114,12 @@ absl::Status Matmul::ChooseAlgorithm(uint32_t alignment) {
 }
 
 absl::Status Matmul::Enqueue(const MatmulOperands& operands, CUstream stream) const {
+  const absl::Status status = TryEnqueue(operands, stream);
+  // Any of the calls may be the first to tell of a GPU that has failed.
+  return status.ok() ? status : WithExitCode(status, ExitCode::kDeviceFailed);
+}
+
+absl::Status Matmul::TryEnqueue(const MatmulOperands& operands, CUstream stream) const {
   constexpr float kAlpha = 1;
   constexpr float kBeta = 0;
   const CublasLtLibrary& cublas = handle_.library();
@@ -123,12 +129,11 @@ absl::Status Matmul::Enqueue(const MatmulOperands& operands, CUstream stream) co
                                                        sizeof(operands.bias)),
                         "cublasLtMatmulDescSetAttribute of the bias"));
   }
-  const absl::Status status = cublas.ToStatus(
+  return cublas.ToStatus(
       cublas->Matmul(handle_.get(), matmul_.get(), &kAlpha, operands.a, a_.get(), operands.b,
                      b_.get(), &kBeta, operands.d, d_.get(), operands.d, d_.get(), &algorithm_,
                      operands.workspace, workspace_bytes_, stream),
       "cublasLtMatmul");
-  return status.ok() ? status : WithExitCode(status, ExitCode::kDeviceFailed);
 }
 
 }  // namespace lockstep::worker::cuda

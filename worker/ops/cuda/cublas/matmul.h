@@ -59,12 +59,13 @@ class Matmul {
 
   size_t workspace_bytes() const { return workspace_bytes_; }
 
-  // Enqueues it. The device is current.
+  // Enqueues it. The device is current. Errors have the exit code of a failed device.
   absl::Status Enqueue(const MatmulOperands& operands, CUstream stream) const;
 
  private:
   explicit Matmul(const CublasLtHandle& handle) : handle_(handle) {}
 
+  absl::Status TryEnqueue(const MatmulOperands& operands, CUstream stream) const;
   absl::Status Describe(const MatmulShape& shape);
   absl::Status ChooseAlgorithm(uint32_t alignment);
 

@@ -33,14 +33,18 @@ Convolution::Convolution(const CudnnHandle& handle, ConvolutionPlan plan)
     : handle_(handle), plan_(std::move(plan)) {}
 
 absl::Status Convolution::Enqueue(const ConvolutionOperands& operands, CUstream stream) {
+  const absl::Status status = TryEnqueue(operands, stream);
+  // Any of the calls may be the first to tell of a GPU that has failed.
+  return status.ok() ? status : WithExitCode(status, ExitCode::kDeviceFailed);
+}
+
+absl::Status Convolution::TryEnqueue(const ConvolutionOperands& operands, CUstream stream) {
   const CudnnLibrary& cudnn = handle_.library();
   if (!pack_.has_value() || packed_ != operands) LOCKSTEP_RETURN_IF_ERROR(Pack(operands));
   LOCKSTEP_RETURN_IF_ERROR(
       cudnn.ToStatus(cudnn->SetStream(handle_.get(), stream), "cudnnSetStream"));
-  const absl::Status status =
-      cudnn.ToStatus(cudnn->Execute(handle_.get(), plan_.plan.get(), pack_->get()),
-                     "cudnnBackendExecute of a convolution");
-  return status.ok() ? status : WithExitCode(status, ExitCode::kDeviceFailed);
+  return cudnn.ToStatus(cudnn->Execute(handle_.get(), plan_.plan.get(), pack_->get()),
+                        "cudnnBackendExecute of a convolution");
 }
 
 absl::Status Convolution::Pack(const ConvolutionOperands& operands) {

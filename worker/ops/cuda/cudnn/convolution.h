@@ -50,12 +50,13 @@ class Convolution {
   int64_t workspace_bytes() const { return plan_.workspace_bytes; }
 
   // Enqueues it. The device is current. Allocates nothing where the operands are those of the last
-  // call.
+  // call. Errors have the exit code of a failed device.
   absl::Status Enqueue(const ConvolutionOperands& operands, CUstream stream);
 
  private:
   Convolution(const CudnnHandle& handle, ConvolutionPlan plan);
 
+  absl::Status TryEnqueue(const ConvolutionOperands& operands, CUstream stream);
   absl::Status Pack(const ConvolutionOperands& operands);
 
   CudnnHandle handle_;

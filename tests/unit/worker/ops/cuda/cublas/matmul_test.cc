@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/exit_code.h"
 #include "tests/support/cuda/fake_cublas_lt.h"
 #include "tests/support/cuda/fake_gpu.h"
 #include "worker/device/cuda/cuda_stream.h"
@@ -94,6 +95,31 @@ TEST_CASE("a shape for which cuBLASLt has no algorithm is named") {
   const CublasLtLibrary library(functions);
   CHECK(Matmul::Create(*CublasLtHandle::Create(&library), {.m = 2, .n = 3, .k = 4}).status() ==
         absl::UnimplementedError("cuBLASLt has no algorithm, of a product [2, 4] [4, 3]"));
+}
+
+TEST_CASE("whichever call fails while a product is enqueued, the device has failed") {
+  const auto device = test::MakeFakeGpu(1);
+  const auto stream = *device->CreateStream({});
+  CublasLtFunctions functions = *test::FakeCublasLt().operator->().operator->();
+  SECTION("the bias") {
+    functions.MatmulDescSetAttribute = [](CublasLtMatmulDesc*, int attribute, const void*, size_t) {
+      return attribute == kMatmulBias ? test::kCublasInvalidValue : kCublasSuccess;
+    };
+  }
+  SECTION("the product") {
+    functions.Matmul = [](CublasLtContext*, CublasLtMatmulDesc*, const void*, const void*,
+                          CublasLtMatrixLayout*, const void*, CublasLtMatrixLayout*, const void*,
+                          const void*, CublasLtMatrixLayout*, void*, CublasLtMatrixLayout*,
+                          const CublasLtAlgorithm*, void*, size_t,
+                          CUstream) { return test::kCublasInvalidValue; };
+  }
+  const CublasLtLibrary library(functions);
+  const auto matmul =
+      Matmul::Create(*CublasLtHandle::Create(&library), {.m = 2, .n = 3, .k = 4, .bias = true});
+  REQUIRE(matmul.ok());
+  const absl::Status failed = matmul->Enqueue({}, static_cast<CudaStream*>(stream.get())->get());
+  REQUIRE_FALSE(failed.ok());
+  CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
 }
 
 TEST_CASE("a machine without cuBLASLt is told what to install") {

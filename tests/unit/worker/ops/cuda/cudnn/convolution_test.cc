@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/exit_code.h"
 #include "tests/support/cuda/fake_cudnn.h"
 #include "tests/support/cuda/fake_gpu.h"
 #include "worker/device/cuda/cuda_stream.h"
@@ -95,6 +96,27 @@ TEST_CASE("whichever call of cuDNN fails, a convolution says so and leaves nothi
     REQUIRE_FALSE(failed.ok());
     if (absl::IsUnimplemented(failed)) continue;  // a plan that cannot be made
     CHECK_THAT(std::string(failed.message()), Catch::StartsWith("cudnn"));
+  }
+}
+
+TEST_CASE("whichever call fails while a convolution is enqueued, the device has failed") {
+  const Gpu gpu;
+  FakeCudnn fake({FakeEngine{}});
+  int64_t calls = 0;
+  {
+    Convolution convolution = *gpu.Make();
+    const int64_t before = fake.calls();
+    REQUIRE(convolution.Enqueue(gpu.operands(), gpu.on()).ok());
+    calls = fake.calls() - before;
+  }
+  REQUIRE(calls > 2);  // the operands, the stream, and the work
+  for (int64_t n = 0; n < calls; ++n) {
+    INFO("call " << n);
+    Convolution convolution = *gpu.Make();
+    fake.FailCall(n);
+    const absl::Status failed = convolution.Enqueue(gpu.operands(), gpu.on());
+    REQUIRE_FALSE(failed.ok());
+    CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
   }
 }
 
