@@ -175,6 +175,7 @@ struct FakeCudnnCalls {
     const auto pack = Find(pack_handle);
     if (plan == nullptr || !plan->is_final || pack == nullptr || !pack->is_final) return kRefused;
     if (!current_cudnn->handles_.contains(handle) || current_cudnn->Fails()) return kRefused;
+    if (current_cudnn->runs_fail_) return kRefused;
     const void* const workspace = pack->pointers.at(kVariantPackWorkspace).at(0);
     if (plan->engine->workspace > 0 && !IsOperand(workspace)) return kRefused;
     const Descriptor& graph =

@@ -34,6 +34,8 @@ class FakeCudnn {
 
   // The so-many-th call from now on (from 0) fails.
   void FailCall(int64_t index) { failing_call_ = calls_ + index; }
+  // From now on no plan runs.
+  void FailRuns() { runs_fail_ = true; }
   int64_t calls() const { return calls_; }
   // From now on the run of a plan moves this clock, which outlives it, by what its engine takes.
   void AdvanceWhenRun(ManualClock* clock) { clock_ = clock; }
@@ -67,6 +69,7 @@ class FakeCudnn {
   std::map<int, std::map<int, std::vector<int64_t>>> last_set_;
   int64_t calls_ = 0;
   int64_t failing_call_ = -1;
+  bool runs_fail_ = false;
 };
 
 }  // namespace lockstep::test

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
+#include "common/log/log.h"
 #include "common/tensor/dtype.h"
 #include "worker/device/cuda/cuda_stream.h"
 
@@ -48,28 +50,45 @@ absl::StatusOr<OperandMemory> Allocate(CudaDevice* device, const Conv2DOptions& 
 
 absl::StatusOr<size_t> FindFastest(CudaDevice* device, const Conv2DOptions& options,
                                    std::span<Convolution> candidates, const Clock* clock) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const OperandMemory memory, Allocate(device, options, candidates));
+  const absl::StatusOr<OperandMemory> memory = Allocate(device, options, candidates);
+  if (absl::IsResourceExhausted(memory.status())) {
+    log::Warning(absl::StrCat("--autotune takes an engine of cuDNN without timing it: ",
+                              memory.status().message()));
+    return size_t{0};
+  }
+  LOCKSTEP_RETURN_IF_ERROR(memory.status());
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device->CreateStream({}));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Event> event, device->CreateEvent());
   const auto time = [&](Convolution* candidate, int runs) -> absl::StatusOr<absl::Duration> {
     const absl::Duration start = clock->Monotonic();
     for (int run = 0; run < runs; ++run) {
       LOCKSTEP_RETURN_IF_ERROR(
-          candidate->Enqueue(memory.operands(), static_cast<const CudaStream&>(*stream).get()));
+          candidate->Enqueue(memory->operands(), static_cast<const CudaStream&>(*stream).get()));
     }
     stream->Record(event.get());
     LOCKSTEP_RETURN_IF_ERROR(event->Wait());
     return clock->Monotonic() - start;
   };
+  const auto shortest_round = [&](Convolution* candidate) -> absl::StatusOr<absl::Duration> {
+    // The first run loads the engine's code.
+    LOCKSTEP_RETURN_IF_ERROR(time(candidate, 1).status());
+    absl::Duration least = absl::InfiniteDuration();
+    for (int round = 0; round < kRounds; ++round) {
+      LOCKSTEP_ASSIGN_OR_RETURN(const absl::Duration took, time(candidate, kRunsInRound));
+      least = std::min(least, took);
+    }
+    return least;
+  };
   size_t fastest = 0;
   absl::Duration least = absl::InfiniteDuration();
   for (size_t i = 0; i < candidates.size(); ++i) {
-    // The first run loads the engine's code.
-    LOCKSTEP_RETURN_IF_ERROR(time(&candidates[i], 1).status());
-    for (int round = 0; round < kRounds; ++round) {
-      LOCKSTEP_ASSIGN_OR_RETURN(const absl::Duration took, time(&candidates[i], kRunsInRound));
-      if (took >= least) continue;
-      least = took;
+    const absl::StatusOr<absl::Duration> took = shortest_round(&candidates[i]);
+    LOCKSTEP_RETURN_IF_ERROR(device->status());
+    if (!took.ok()) {
+      log::Warning(absl::StrCat(device->name(), ": --autotune passes over engine ",
+                                candidates[i].engine(), " of cuDNN: ", took.status().message()));
+    } else if (*took < least) {
+      least = *took;
       fastest = i;
     }
   }

@@ -32,7 +32,8 @@ std::vector<FakeEngine> Taking(const std::vector<int>& microseconds) {
 }
 
 struct Gpu {
-  absl::StatusOr<size_t> Fastest(FakeCudnn* fake) const {
+  // `planning`: gets how many calls of cuDNN were made before the engines were run; may be null.
+  absl::StatusOr<size_t> Fastest(FakeCudnn* fake, int64_t* planning = nullptr) const {
     ManualClock clock;
     fake->AdvanceWhenRun(&clock);
     const absl::StatusOr<CudnnHandle> handle = CudnnHandle::Create(&FakeCudnn::library());
@@ -40,6 +41,7 @@ struct Gpu {
     auto candidates = Convolution::Create(
         *handle, {TwoPixels(), ConvolutionPass::kForward, Precision::kFloat32, kMostWorkspace}, 8);
     if (!candidates.ok()) return candidates.status();
+    if (planning != nullptr) *planning = fake->calls();
     return FindFastest(device.get(), TwoPixels(), *candidates, &clock);
   }
 
@@ -70,29 +72,56 @@ TEST_CASE("the memory with which engines are timed is freed") {
   CHECK(fake.live() == 0);
 }
 
-TEST_CASE("whichever call of cuDNN fails, no engine is chosen and nothing is left behind") {
+TEST_CASE("whichever call of cuDNN fails, an engine that runs is chosen and nothing is left") {
   const Gpu gpu;
+  int64_t planning = 0;
   int64_t calls = 0;
   {
     FakeCudnn fake(Taking({3, 2}));
-    REQUIRE(gpu.Fastest(&fake).ok());
+    const auto found = gpu.Fastest(&fake, &planning);
+    REQUIRE(found.ok());
+    CHECK(*found == 1);
     calls = fake.calls();
   }
-  int64_t refused = 0;
+  int64_t first_chosen = 0;
   for (int64_t n = 0; n < calls; ++n) {
     INFO("call " << n);
     FakeCudnn fake(Taking({3, 2}));
     fake.FailCall(n);
     const auto found = gpu.Fastest(&fake);
     CHECK(fake.live() == 0);
+    if (n >= planning) {
+      REQUIRE(found.ok());
+      first_chosen += *found == 0;
+      continue;
+    }
     // Where a plan could not be made, the other is.
     if (found.ok()) continue;
-    ++refused;
     CHECK_THAT(
         std::string(found.status().message()),
         Catch::Contains("CUDNN_STATUS_FAKE (why)") || Catch::Contains("no deterministic engine"));
   }
-  CHECK(refused > calls / 2);
+  // Every call that runs the second engine.
+  CHECK(first_chosen == (calls - planning) / 2);
+}
+
+TEST_CASE("where no engine runs, or there is no memory to try one, the first is taken") {
+  const Gpu gpu;
+  FakeCudnn fake(Taking({3, 2}));
+  SECTION("no engine runs") { fake.FailRuns(); }
+  SECTION("no memory") { test::FakeDriver::Current().SetMemory(16); }
+  const auto found = gpu.Fastest(&fake);
+  REQUIRE(found.ok());
+  CHECK(*found == 0);
+  CHECK(gpu.device->status().ok());
+}
+
+TEST_CASE("a GPU that fails while engines are timed is the error") {
+  const Gpu gpu;
+  FakeCudnn fake(Taking({3, 2}));
+  fake.FailRuns();
+  gpu.device->Fail(test::kErrorLaunchFailed, "cuLaunchKernel");
+  CHECK(gpu.Fastest(&fake).status() == gpu.device->status());
 }
 
 }  // namespace
