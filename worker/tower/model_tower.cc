@@ -103,8 +103,10 @@ absl::Status ModelTower::AllocateResults() {
   results_.predictions = {DType::kFloat32, PredictionsOf(batch), nullptr};
   const size_t loss_at = Tensor::RoomFor(results_.sums.num_bytes());
   const size_t predictions_at = loss_at + Tensor::RoomFor(results_.loss.num_bytes());
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      results_.memory, device_->AllocatePinned(predictions_at + results_.predictions.num_bytes()));
+  absl::StatusOr<DeviceBuffer> memory =
+      device_->AllocatePinned(predictions_at + results_.predictions.num_bytes());
+  if (!memory.ok()) return Annotate(memory.status(), "losses and predictions of a tower");
+  results_.memory = *std::move(memory);
   results_.sums.data = results_.memory.get();
   results_.loss.data = results_.memory.get() + loss_at;
   results_.predictions.data = results_.memory.get() + predictions_at;

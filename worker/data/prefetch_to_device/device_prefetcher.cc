@@ -8,8 +8,19 @@
 #include "common/base/annotate.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "worker/device/pinned_tensor.h"
 
 namespace lockstep::worker {
+namespace {
+
+// By device.
+std::vector<TensorMaker> PinnedTensorsOf(const TowerDevices& devices) {
+  std::vector<TensorMaker> makers;
+  for (Device* const device : devices.all()) makers.push_back(PinnedTensors(device));
+  return makers;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Pipeline>> DevicePrefetcher::Create(std::unique_ptr<Pipeline> host,
                                                                    const TowerDevices& devices,
@@ -24,6 +35,7 @@ DevicePrefetcher::DevicePrefetcher(std::unique_ptr<Pipeline> host, const TowerDe
     : host_(std::move(host)),
       devices_(devices),
       queues_(std::move(queues)),
+      make_host_tensor_(PinnedTensorsOf(devices)),
       prefetcher_(
           ahead, host_->last_step(), [] { return std::vector<Batch>(); },
           [this](int64_t step, std::vector<Batch>* batches) {
@@ -74,10 +86,10 @@ absl::StatusOr<DevicePrefetcher::StepMemory*> DevicePrefetcher::MemoryFor(
     // All batches of a pipeline are of one size.
     const size_t tower = memory.by_tower.size();
     BatchMemory& of_batch = memory.by_tower.emplace_back();
-    of_batch.stream = queues_[devices_.index_of(tower)].stream();
-    Device* const device = devices_.of(tower);
-    LOCKSTEP_ASSIGN_OR_RETURN(of_batch.host, device->AllocatePinned(bytes));
-    absl::StatusOr<DeviceBuffer> memory_of_device = device->Allocate(bytes);
+    const size_t device = devices_.index_of(tower);
+    of_batch.stream = queues_[device].stream();
+    of_batch.host = make_host_tensor_[device](DType::kUInt8, Shape({static_cast<int64_t>(bytes)}));
+    absl::StatusOr<DeviceBuffer> memory_of_device = devices_.of(tower)->Allocate(bytes);
     if (!memory_of_device.ok()) {
       return Annotate(memory_of_device.status(), "batches that are copied ahead");
     }
@@ -104,13 +116,13 @@ void DevicePrefetcher::LoadBatch(const Batch& from, BatchMemory* memory, Batch* 
 TensorView DevicePrefetcher::CopyToDevice(const Tensor& from, BatchMemory* memory,
                                           TensorView* on_host) {
   const size_t bytes = from.num_bytes();
-  std::byte* const pinned = memory->host.get() + memory->used;
+  std::byte* const here = memory->host.view().bytes().data() + memory->used;
   std::byte* const there = memory->device.get() + memory->used;
   memory->used += Tensor::RoomFor(bytes);
-  *on_host = {from.dtype(), from.shape(), pinned};
+  *on_host = {from.dtype(), from.shape(), here};
   if (bytes > 0) {
-    std::memcpy(pinned, from.data(), bytes);
-    memory->stream->CopyToDevice(there, pinned, bytes);
+    std::memcpy(here, from.data(), bytes);
+    memory->stream->CopyToDevice(there, here, bytes);
   }
   return {from.dtype(), from.shape(), there};
 }

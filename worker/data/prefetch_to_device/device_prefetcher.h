@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/tensor/tensor.h"
+#include "common/tensor/tensor_maker.h"
 #include "worker/data/pipeline.h"
 #include "worker/data/prefetcher.h"
 #include "worker/device/device.h"
@@ -40,7 +41,7 @@ class DevicePrefetcher final : public Pipeline {
  private:
   struct BatchMemory {
     Stream* stream = nullptr;
-    DeviceBuffer host;  // pinned
+    Tensor host;  // bytes; pinned where the host can pin them
     DeviceBuffer device;
     size_t used = 0;  // of both, by the tensors so far
   };
@@ -68,6 +69,7 @@ class DevicePrefetcher final : public Pipeline {
   mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // the first error
   const std::vector<DeviceQueue> queues_;        // by device
+  std::vector<TensorMaker> make_host_tensor_;    // likewise
   Prefetcher prefetcher_;                        // last: its thread uses all above
 };
 

@@ -187,10 +187,13 @@ absl::StatusOr<DeviceBuffer> CudaDevice::AllocatePinned(size_t bytes) {
   // The host's refusal, of a container with a limit, say. The device is well.
   if (result == kErrorOutOfMemory || result == kErrorInvalidValue ||
       result == kErrorOperatingSystem || result == kErrorNotSupported) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        driver_->ToStatus(result, absl::StrCat(name_, ": the host cannot pin ", bytes, " bytes"))
-            .message(),
-        ". Remedy: free memory of the host, or a smaller batch per tower"));
+    const absl::Status error =
+        driver_->ToStatus(result, absl::StrCat(name_, ": the host cannot pin ", bytes, " bytes"));
+    return WithExitCode(
+        absl::ResourceExhaustedError(absl::StrCat(
+            error.message(),
+            ". Remedy: free memory of the host, or a greater limit of locked memory (ulimit -l)")),
+        ExitCode::kBadConfiguration);
   }
   LOCKSTEP_RETURN_IF_ERROR(Check(result, absl::StrCat("cuMemHostAlloc of ", bytes, " bytes")));
   return DeviceBuffer(static_cast<std::byte*>(memory), [this](std::byte* address) {

@@ -5,6 +5,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "tests/support/deferred_device.h"
+#include "tests/support/log_lines.h"
 #include "tests/unit/worker/data/data_files.h"
 #include "tests/unit/worker/local_sync/read_back.h"
 
@@ -111,6 +112,33 @@ TEST_CASE("an error of the data or the device is that of the step and of all aft
   }
   CHECK_FALSE(failed.ok());
   CHECK(absl::IsInvalidArgument(copies->BatchesFor(GlobalStep(-1)).status()));
+}
+
+// Of a host with a limit of locked memory.
+class UnpinnedDevice final : public DeferredDevice {
+ public:
+  UnpinnedDevice() : DeferredDevice(1, 7) {}
+  absl::StatusOr<DeviceBuffer> AllocatePinned(size_t) override {
+    return absl::ResourceExhaustedError("the host cannot pin it");
+  }
+};
+
+TEST_CASE("batches come to the device, and the log says so, where the host cannot pin memory") {
+  const NumberedImages files(50);
+  const auto host = HostPipeline(files);
+  UnpinnedDevice device;
+  const std::vector<std::string> lines = lockstep::test::LogLines([&] {
+    const auto on_device = *DevicePrefetcher::Create(HostPipeline(files), &device);
+    for (int64_t step = 0; step < 4; ++step) {
+      const std::vector<Batch>& wanted = **host->BatchesFor(GlobalStep(step));
+      const auto got = on_device->BatchesFor(GlobalStep(step));
+      REQUIRE(got.ok());
+      CHECK(std::ranges::equal(ReadBack(&device, (**got)[1].loaded->features),
+                               wanted[1].features.as<float>()));
+    }
+  });
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], Catch::Contains("host memory cannot be pinned, deferred copies at"));
 }
 
 }  // namespace

@@ -161,7 +161,9 @@ TEST_CASE("host memory that cannot be pinned or registered leaves the GPU as it 
     const absl::Status pinned = device->AllocatePinned(64).status();
     CHECK(absl::IsResourceExhausted(pinned));
     CHECK_THAT(std::string(pinned.message()),
-               Catch::Contains("cuda:0: the host cannot pin 64 bytes: CUDA_ERROR"));
+               Catch::Contains("cuda:0: the host cannot pin 64 bytes: CUDA_ERROR") &&
+                   Catch::Contains("Remedy: "));
+    CHECK(ExitCodeFor(pinned) == ExitCode::kBadConfiguration);
   }
   std::vector<std::byte> memory(64);
   const auto once = device->RegisterHost(memory);
