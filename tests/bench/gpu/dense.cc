@@ -38,7 +38,9 @@ struct Products {
     LOCKSTEP_ASSIGN_OR_RETURN(products->op,
                               products->gpu.ops().Make(products->gpu.context(), options));
     LOCKSTEP_ASSIGN_OR_RETURN(const auto* const library, worker::cuda::SharedCublasLt());
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto handle, worker::cuda::CublasLtHandle::Create(library));
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto handle,
+                              worker::cuda::CublasLtHandle::Create(
+                                  static_cast<const worker::cuda::CudaDevice*>(&device), library));
     LOCKSTEP_ASSIGN_OR_RETURN(
         products->bare,
         worker::cuda::Matmul::Create(handle, {.m = kDenseSize,

@@ -170,8 +170,16 @@ CublasStatus RunMatmul(CublasLtContext*, CublasLtMatmulDesc* matmul, const void*
 const CublasLtLibrary& FakeCublasLt() {
   static const CublasLtLibrary library({
       .GetStatusName = [](CublasStatus) { return "CUBLAS_STATUS_FAKE"; },
-      .Create = [](CublasLtContext** handle) { return MakeObject(handle); },
-      .Destroy = &DestroyObject<CublasLtContext>,
+      .Create =
+          [](CublasLtContext** handle) {
+            FakeDriver::Current().WaitForDevice();
+            return MakeObject(handle);
+          },
+      .Destroy =
+          [](CublasLtContext* handle) {
+            FakeDriver::Current().WaitForDevice();
+            return DestroyObject(handle);
+          },
       .MatmulDescCreate = [](CublasLtMatmulDesc** matmul, int, int) { return MakeObject(matmul); },
       .MatmulDescDestroy = &DestroyObject<CublasLtMatmulDesc>,
       .MatmulDescSetAttribute = &SetMatmul,

@@ -1,5 +1,6 @@
 // A cuBLASLt over the fake driver: products are loops of the host, run when their stream comes to
-// them. Refuses shapes that do not fit together.
+// them. Refuses shapes that do not fit together. Handles that are made or destroyed wait for the
+// device, as cuBLASLt may.
 #pragma once
 
 #include "worker/ops/cuda/cublas/cublas_lt_library.h"

@@ -47,6 +47,7 @@ struct FakeCudnnCalls {
   static CudnnStatus CreateHandle(CudnnContext** handle) {
     absl::MutexLock lock(&current_cudnn->mutex_);
     if (current_cudnn->Fails()) return kRefused;
+    FakeDriver::Current().WaitForDevice();
     auto made = std::make_unique<CudnnContext>();
     *handle = made.get();
     current_cudnn->handles_[*handle] = std::move(made);
@@ -54,6 +55,7 @@ struct FakeCudnnCalls {
   }
   static CudnnStatus DestroyHandle(CudnnContext* handle) {
     absl::MutexLock lock(&current_cudnn->mutex_);
+    FakeDriver::Current().WaitForDevice();
     return current_cudnn->handles_.erase(handle) == 1 ? kCudnnSuccess : kRefused;
   }
   static CudnnStatus SetStream(CudnnContext* handle, CUstream stream) {

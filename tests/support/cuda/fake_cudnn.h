@@ -1,5 +1,6 @@
 // A cuDNN whose heuristics name the engines that a test has listed: those of mode A, and the ones
-// to fall back on. Plans run on the streams of the fake driver, all engines alike.
+// to fall back on. Plans run on the streams of the fake driver, all engines alike. Handles that are
+// made or destroyed wait for the device, as cuDNN may.
 #pragma once
 
 #include <cstdint>

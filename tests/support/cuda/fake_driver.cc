@@ -114,6 +114,11 @@ bool FakeDriver::InvalidateCapturesOfDevice() {
   return has_captures;
 }
 
+void FakeDriver::WaitForDevice() {
+  absl::MutexLock lock(&mutex_);
+  InvalidateCapturesOfDevice();
+}
+
 void FakeDriver::OmitCopyToDevice(int64_t index) {
   absl::MutexLock lock(&mutex_);
   omitted_copy_ = copies_to_device_ + index;

@@ -52,6 +52,8 @@ class FakeDriver {
   // in `devices`, or is captured.
   bool EnqueueTogether(std::span<const worker::cuda::CUstream> streams,
                        std::span<const int> devices, std::function<void()> work);
+  // What a library's call that waits for the current device does to captures there: they are lost.
+  void WaitForDevice();
   // These streams go no further until work()->Unblock().
   void Block(std::span<const worker::cuda::CUstream> streams);
   // Whether so many bytes from there are in memory of this device.

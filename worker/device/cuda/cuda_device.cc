@@ -92,9 +92,13 @@ void CudaDevice::MakeCurrent() const {
 }
 
 void CudaDevice::WaitForAll() const {
+  CallOutsideCaptures([this] { driver().waits().CtxSynchronize(); });
+}
+
+void CudaDevice::CallOutsideCaptures(absl::FunctionRef<void()> call) const {
   MakeCurrent();
   const absl::MutexLock lock(&capture_mutex_);
-  driver().waits().CtxSynchronize();
+  call();
 }
 
 absl::StatusOr<bool> CudaDevice::HasLinkTo(const Device& other) const {

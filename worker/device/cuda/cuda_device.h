@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "worker/device/cuda/driver.h"
 #include "worker/device/cuda/gpu_monitor.h"
@@ -51,8 +52,12 @@ class CudaDevice : public Device {
   // Blocks until no work of this device runs, also after an error. For a device that has failed: an
   // event may never be reached there. Not by a thread whose stream captures.
   void WaitForAll() const ABSL_LOCKS_EXCLUDED(capture_mutex_);
+  // Runs `call` with the device current and while none of its streams captures. For calls of
+  // libraries that may wait for all work of the device. Not by a thread whose stream captures.
+  void CallOutsideCaptures(absl::FunctionRef<void()> call) const
+      ABSL_LOCKS_EXCLUDED(capture_mutex_);
   // Streams hold it, shared, while they capture: the driver refuses to wait for a context then, and
-  // the capture is lost. WaitForAll holds it alone.
+  // the capture is lost. CallOutsideCaptures holds it alone.
   absl::Mutex* capture_mutex() const ABSL_LOCK_RETURNED(capture_mutex_) { return &capture_mutex_; }
 
   // Lets this GPU copy from the memory of `peer` without the host in between. Errors, which leave

@@ -31,7 +31,7 @@ absl::StatusOr<Matmul> CudaContext::MakeMatmul(MatmulShape shape) {
   device_->MakeCurrent();
   if (!cublas_.has_value()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const CublasLtLibrary* const library, SharedCublasLt());
-    LOCKSTEP_ASSIGN_OR_RETURN(cublas_, CublasLtHandle::Create(library));
+    LOCKSTEP_ASSIGN_OR_RETURN(cublas_, CublasLtHandle::Create(device_, library));
   }
   shape.tf32 = PrecisionFor(shape.factors) == Precision::kTf32;
   LOCKSTEP_ASSIGN_OR_RETURN(Matmul matmul, Matmul::Create(*cublas_, shape));
@@ -44,7 +44,7 @@ absl::StatusOr<Convolution> CudaContext::MakeConvolution(const Conv2DOptions& op
   device_->MakeCurrent();
   if (!cudnn_.has_value()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const CudnnLibrary* const library, SharedCudnn());
-    LOCKSTEP_ASSIGN_OR_RETURN(cudnn_, CudnnHandle::Create(library));
+    LOCKSTEP_ASSIGN_OR_RETURN(cudnn_, CudnnHandle::Create(device_, library));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(
       std::vector<Convolution> candidates,

@@ -31,14 +31,20 @@ absl::Status Make(const CublasLtLibrary* library, const char* call, Destroy dest
 
 }  // namespace
 
-CublasLtHandle::CublasLtHandle(const CublasLtLibrary* library, CublasLtContext* handle)
-    : library_(library),
-      handle_(handle, [library](CublasLtContext* unused) { (*library)->Destroy(unused); }) {}
+CublasLtHandle::CublasLtHandle(const CudaDevice* device, const CublasLtLibrary* library,
+                               CublasLtContext* handle)
+    : library_(library), handle_(handle, [device, library](CublasLtContext* unused) {
+        device->CallOutsideCaptures([&] { (*library)->Destroy(unused); });
+      }) {}
 
-absl::StatusOr<CublasLtHandle> CublasLtHandle::Create(const CublasLtLibrary* library) {
+absl::StatusOr<CublasLtHandle> CublasLtHandle::Create(const CudaDevice* device,
+                                                      const CublasLtLibrary* library) {
   CublasLtContext* handle = nullptr;
-  LOCKSTEP_RETURN_IF_ERROR(library->ToStatus((*library)->Create(&handle), "cublasLtCreate"));
-  return CublasLtHandle(library, handle);
+  absl::Status made;
+  device->CallOutsideCaptures(
+      [&] { made = library->ToStatus((*library)->Create(&handle), "cublasLtCreate"); });
+  LOCKSTEP_RETURN_IF_ERROR(made);
+  return CublasLtHandle(device, library, handle);
 }
 
 absl::StatusOr<Matmul> Matmul::Create(const CublasLtHandle& handle, const MatmulShape& shape) {

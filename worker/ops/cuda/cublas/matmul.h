@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/tensor/dtype.h"
+#include "worker/device/cuda/cuda_device.h"
 #include "worker/ops/cuda/cublas/cublas_lt_library.h"
 
 namespace lockstep::worker::cuda {
@@ -14,14 +15,16 @@ namespace lockstep::worker::cuda {
 // What the products of one context share. Copies are the same object.
 class CublasLtHandle {
  public:
-  // For the current device. `library` outlives it.
-  static absl::StatusOr<CublasLtHandle> Create(const CublasLtLibrary* library);
+  // `device` and `library` outlive it. Both ends of its life wait for captures of the device's
+  // streams, on whatever thread: cuBLASLt may wait for the device then, which ends a capture.
+  static absl::StatusOr<CublasLtHandle> Create(const CudaDevice* device,
+                                               const CublasLtLibrary* library);
 
   const CublasLtLibrary& library() const { return *library_; }
   CublasLtContext* get() const { return handle_.get(); }
 
  private:
-  CublasLtHandle(const CublasLtLibrary* library, CublasLtContext* handle);
+  CublasLtHandle(const CudaDevice* device, const CublasLtLibrary* library, CublasLtContext* handle);
 
   const CublasLtLibrary* library_;
   std::shared_ptr<CublasLtContext> handle_;

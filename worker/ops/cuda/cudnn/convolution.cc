@@ -8,15 +8,21 @@
 
 namespace lockstep::worker::cuda {
 
-absl::StatusOr<CudnnHandle> CudnnHandle::Create(const CudnnLibrary* library) {
+absl::StatusOr<CudnnHandle> CudnnHandle::Create(const CudaDevice* device,
+                                                const CudnnLibrary* library) {
   CudnnContext* handle = nullptr;
-  LOCKSTEP_RETURN_IF_ERROR(library->ToStatus((*library)->Create(&handle), "cudnnCreate"));
-  return CudnnHandle(library, handle);
+  absl::Status made;
+  device->CallOutsideCaptures(
+      [&] { made = library->ToStatus((*library)->Create(&handle), "cudnnCreate"); });
+  LOCKSTEP_RETURN_IF_ERROR(made);
+  return CudnnHandle(device, library, handle);
 }
 
-CudnnHandle::CudnnHandle(const CudnnLibrary* library, CudnnContext* handle)
-    : library_(library),
-      handle_(handle, [library](CudnnContext* unused) { (*library)->Destroy(unused); }) {}
+CudnnHandle::CudnnHandle(const CudaDevice* device, const CudnnLibrary* library,
+                         CudnnContext* handle)
+    : library_(library), handle_(handle, [device, library](CudnnContext* unused) {
+        device->CallOutsideCaptures([&] { (*library)->Destroy(unused); });
+      }) {}
 
 absl::StatusOr<std::vector<Convolution>> Convolution::Create(const CudnnHandle& handle,
                                                              const ConvolutionRequest& request,

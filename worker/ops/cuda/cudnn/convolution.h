@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/device/cuda/cuda_device.h"
 #include "worker/ops/cuda/cudnn/convolution_plan.h"
 
 namespace lockstep::worker::cuda {
@@ -15,14 +16,15 @@ namespace lockstep::worker::cuda {
 // What the convolutions of one context share. Copies are the same object.
 class CudnnHandle {
  public:
-  // For the current device. `library` outlives it.
-  static absl::StatusOr<CudnnHandle> Create(const CudnnLibrary* library);
+  // `device` and `library` outlive it. Both ends of its life wait for captures of the device's
+  // streams, on whatever thread: cuDNN may wait for the device then, which ends a capture.
+  static absl::StatusOr<CudnnHandle> Create(const CudaDevice* device, const CudnnLibrary* library);
 
   const CudnnLibrary& library() const { return *library_; }
   CudnnContext* get() const { return handle_.get(); }
 
  private:
-  CudnnHandle(const CudnnLibrary* library, CudnnContext* handle);
+  CudnnHandle(const CudaDevice* device, const CudnnLibrary* library, CudnnContext* handle);
 
   const CudnnLibrary* library_;
   std::shared_ptr<CudnnContext> handle_;

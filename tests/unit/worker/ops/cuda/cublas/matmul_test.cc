@@ -1,9 +1,11 @@
 // Products by a cuBLASLt that the host imitates.
 #include "worker/ops/cuda/cublas/matmul.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/base/exit_code.h"
@@ -22,7 +24,7 @@ std::vector<float> Product(const MatmulShape& shape) {
   const std::vector<float> right = shape.transpose_b ? std::vector<float>{1, -1, 0, 2, 1, 0}
                                                      : std::vector<float>{1, 0, 1, -1, 2, 0};
   const std::vector<float> bias = {10, -20};
-  const auto handle = CublasLtHandle::Create(&test::FakeCublasLt());
+  const auto handle = CublasLtHandle::Create(device.get(), &test::FakeCublasLt());
   REQUIRE(handle.ok());
   const auto matmul = Matmul::Create(*handle, shape);
   REQUIRE(matmul.ok());
@@ -73,10 +75,11 @@ TEST_CASE("a bias is added to each column, and what is negative then becomes zer
 }
 
 TEST_CASE("a product leaves nothing of cuBLASLt behind") {
+  const auto device = test::MakeFakeGpu(1);
   const int64_t before = test::LiveCublasLtObjects();
   {
-    const auto matmul =
-        Matmul::Create(*CublasLtHandle::Create(&test::FakeCublasLt()), {.m = 2, .n = 3, .k = 4});
+    const auto matmul = Matmul::Create(*CublasLtHandle::Create(device.get(), &test::FakeCublasLt()),
+                                       {.m = 2, .n = 3, .k = 4});
     REQUIRE(matmul.ok());
     CHECK(test::LiveCublasLtObjects() > before);
   }
@@ -84,6 +87,7 @@ TEST_CASE("a product leaves nothing of cuBLASLt behind") {
 }
 
 TEST_CASE("a shape for which cuBLASLt has no algorithm is named") {
+  const auto device = test::MakeFakeGpu(1);
   CublasLtFunctions functions = *test::FakeCublasLt().operator->().operator->();
   functions.AlgoGetHeuristic = [](CublasLtContext*, CublasLtMatmulDesc*, CublasLtMatrixLayout*,
                                   CublasLtMatrixLayout*, CublasLtMatrixLayout*,
@@ -93,7 +97,8 @@ TEST_CASE("a shape for which cuBLASLt has no algorithm is named") {
     return kCublasSuccess;
   };
   const CublasLtLibrary library(functions);
-  CHECK(Matmul::Create(*CublasLtHandle::Create(&library), {.m = 2, .n = 3, .k = 4}).status() ==
+  CHECK(Matmul::Create(*CublasLtHandle::Create(device.get(), &library), {.m = 2, .n = 3, .k = 4})
+            .status() ==
         absl::UnimplementedError("cuBLASLt has no algorithm, of a product [2, 4] [4, 3]"));
 }
 
@@ -114,12 +119,32 @@ TEST_CASE("whichever call fails while a product is enqueued, the device has fail
                           CUstream) { return test::kCublasInvalidValue; };
   }
   const CublasLtLibrary library(functions);
-  const auto matmul =
-      Matmul::Create(*CublasLtHandle::Create(&library), {.m = 2, .n = 3, .k = 4, .bias = true});
+  const auto matmul = Matmul::Create(*CublasLtHandle::Create(device.get(), &library),
+                                     {.m = 2, .n = 3, .k = 4, .bias = true});
   REQUIRE(matmul.ok());
   const absl::Status failed = matmul->Enqueue({}, static_cast<CudaStream*>(stream.get())->get());
   REQUIRE_FALSE(failed.ok());
   CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
+}
+
+TEST_CASE("a handle that another thread makes and destroys leaves a capture as it is") {
+  const auto device = test::MakeFakeGpu(1);
+  const auto stream = *device->CreateStream({});
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> has_begun = false;
+    std::thread other;
+    const auto graph = stream->Capture([&] {
+      other = std::thread([&] {
+        has_begun = true;
+        CHECK(CublasLtHandle::Create(device.get(), &test::FakeCublasLt()).ok());
+      });
+      while (!has_begun) std::this_thread::yield();
+      for (int i = 0; i < 100; ++i) std::this_thread::yield();  // would meet the capture
+      return absl::OkStatus();
+    });
+    other.join();
+    CHECK(graph != nullptr);
+  }
 }
 
 TEST_CASE("a machine without cuBLASLt is told what to install") {

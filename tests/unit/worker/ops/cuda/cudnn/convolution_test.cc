@@ -2,8 +2,10 @@
 // ops_cuda_test.
 #include "worker/ops/cuda/cudnn/convolution.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "common/base/exit_code.h"
@@ -31,7 +33,7 @@ struct Gpu {
   }
 
   absl::StatusOr<Convolution> Make() const {
-    absl::StatusOr<CudnnHandle> handle = CudnnHandle::Create(&FakeCudnn::library());
+    absl::StatusOr<CudnnHandle> handle = CudnnHandle::Create(device.get(), &FakeCudnn::library());
     if (!handle.ok()) return handle.status();
     auto convolutions = Convolution::Create(
         *handle, {options, ConvolutionPass::kForward, Precision::kFloat32, kWorkspace});
@@ -117,6 +119,26 @@ TEST_CASE("whichever call fails while a convolution is enqueued, the device has 
     const absl::Status failed = convolution.Enqueue(gpu.operands(), gpu.on());
     REQUIRE_FALSE(failed.ok());
     CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
+  }
+}
+
+TEST_CASE("a handle that another thread makes and destroys leaves a capture as it is") {
+  const Gpu gpu;
+  FakeCudnn fake({FakeEngine{}});
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<bool> has_begun = false;
+    std::thread other;
+    const auto graph = gpu.stream->Capture([&] {
+      other = std::thread([&] {
+        has_begun = true;
+        CHECK(CudnnHandle::Create(gpu.device.get(), &FakeCudnn::library()).ok());
+      });
+      while (!has_begun) std::this_thread::yield();
+      for (int i = 0; i < 100; ++i) std::this_thread::yield();  // would meet the capture
+      return absl::OkStatus();
+    });
+    other.join();
+    CHECK(graph != nullptr);
   }
 }
 

@@ -36,7 +36,8 @@ struct Gpu {
   absl::StatusOr<size_t> Fastest(FakeCudnn* fake, int64_t* planning = nullptr) const {
     ManualClock clock;
     fake->AdvanceWhenRun(&clock);
-    const absl::StatusOr<CudnnHandle> handle = CudnnHandle::Create(&FakeCudnn::library());
+    const absl::StatusOr<CudnnHandle> handle =
+        CudnnHandle::Create(device.get(), &FakeCudnn::library());
     if (!handle.ok()) return handle.status();
     auto candidates = Convolution::Create(
         *handle, {TwoPixels(), ConvolutionPass::kForward, Precision::kFloat32, kMostWorkspace}, 8);
