@@ -107,7 +107,7 @@ void SimPeers::FormView() {
 }
 
 void SimPeers::JoinView(Process* process, const worker::Group& group) {
-  process->service.AnnounceView(group.view);
+  process->service.AnnounceView(group.job, group.view);
   worker::PeerGroupReducerOptions options{.group = group,
                                           .reduction = *reduction_,
                                           .message_bytes = options_.message_bytes,

@@ -36,12 +36,11 @@ absl::Status EndOfCollective(const absl::Status& failure) {
 
 absl::Status PeerService::Attach(std::shared_ptr<PeerReceiver> receiver) {
   std::shared_ptr<PeerReceiver> old;  // destroyed without the lock
+  const uint64_t job = receiver->group().job;
   const GroupViewId view = receiver->group().view;
   absl::MutexLock lock(&mutex_);
-  if (view < newest_) {
-    return absl::AbortedError(
-        absl::StrCat(ToString(view), " is over: the newer one is ", ToString(newest_)));
-  }
+  LOCKSTEP_RETURN_IF_ERROR(CheckNotOver(job, view));
+  job_ = job;
   newest_ = view;
   old = std::exchange(receiver_, std::move(receiver));
   return absl::OkStatus();
@@ -53,12 +52,15 @@ void PeerService::Detach(const PeerReceiver* receiver) {
   if (receiver_.get() == receiver) old = std::move(receiver_);
 }
 
-void PeerService::AnnounceView(const GroupViewId& newest) {
+void PeerService::AnnounceView(uint64_t job, const GroupViewId& newest) {
   std::shared_ptr<PeerReceiver> replaced;
   {
     absl::MutexLock lock(&mutex_);
-    newest_ = std::max(newest_, newest);
-    if (receiver_ != nullptr && receiver_->group().view < newest) replaced = std::move(receiver_);
+    newest_ = job == job_ ? std::max(newest_, newest) : newest;
+    job_ = job;
+    const bool is_replaced =
+        receiver_ != nullptr && (receiver_->group().job != job || receiver_->group().view < newest);
+    if (is_replaced) replaced = std::move(receiver_);
   }
   if (replaced != nullptr) replaced->OnNewerView(newest);
 }
@@ -98,10 +100,7 @@ void PeerService::Serve(const rpc::ServingQueue& queue) {
 absl::StatusOr<PeerService::Admitted> PeerService::Admit(const PeerIdentity& sender) const {
   const GroupViewId view = ViewOf(sender);
   absl::MutexLock lock(&mutex_);
-  if (view < newest_) {
-    return absl::AbortedError(
-        absl::StrCat(ToString(view), " is over: the newer one is ", ToString(newest_)));
-  }
+  LOCKSTEP_RETURN_IF_ERROR(CheckNotOver(sender.job(), view));
   if (receiver_ == nullptr || receiver_->group().view < view) {
     return absl::FailedPreconditionError(
         absl::StrCat("this worker takes no part in ", ToString(view), " yet"));
@@ -117,6 +116,12 @@ absl::StatusOr<PeerService::Admitted> PeerService::Admit(const PeerIdentity& sen
   return absl::AbortedError(absl::StrCat(
       "worker ", sender.worker(), " of job ", sender.job(), ", incarnation ", sender.incarnation(),
       ", is no other member of ", ToString(view), " of job ", group.job));
+}
+
+absl::Status PeerService::CheckNotOver(uint64_t job, const GroupViewId& view) const {
+  if (job != job_ || view >= newest_) return absl::OkStatus();
+  return absl::AbortedError(
+      absl::StrCat(ToString(view), " is over: the newer one is ", ToString(newest_)));
 }
 
 void PeerService::OnSend(const std::shared_ptr<SendCall>& call) {

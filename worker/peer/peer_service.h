@@ -55,8 +55,9 @@ class PeerService final : public rpc::Service {
   void SetOwnState(OwnState* state);
   // Whether messages of members must have a checksum: transport.checksums.
   void ExpectChecksums(bool expects) { expects_checksums_.store(expects); }
-  // The newest view that the chief has told. A collective of an older one ends with ABORTED.
-  void AnnounceView(const GroupViewId& newest);
+  // The newest view of the job that the chief has told. A collective of an older one ends with
+  // ABORTED. Views of another job begin anew.
+  void AnnounceView(uint64_t job, const GroupViewId& newest);
 
   // What the calls do, whatever carries them. Of Send, the answer may come much later.
   void OnSend(const std::shared_ptr<SendCall>& call);
@@ -77,9 +78,14 @@ class PeerService final : public rpc::Service {
   // FAILED_PRECONDITION: no collective of this view is here yet, repeat. ABORTED: the view is over,
   // or the sender is no member.
   absl::StatusOr<Admitted> Admit(const PeerIdentity& sender) const;
+  // ABORTED: the job has had a newer one.
+  absl::Status CheckNotOver(uint64_t job, const GroupViewId& view) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   rpc::RawMethods methods_{Peer::service_full_name()};
   std::atomic<bool> expects_checksums_ = false;
   mutable absl::Mutex mutex_;
+  uint64_t job_ ABSL_GUARDED_BY(mutex_) = 0;  // of `newest_`
   GroupViewId newest_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<PeerReceiver> receiver_ ABSL_GUARDED_BY(mutex_);
   // Held while the state is read.

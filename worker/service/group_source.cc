@@ -38,7 +38,7 @@ void GroupSource::SetView(const GroupView& view) {
     has_news_ = !is_first_of_chief || !told_.has_value() || !HaveSameMembers(view, *told_);
     if (!has_news_) return;
   }
-  options_.peers->AnnounceView(IdOf(view));
+  options_.peers->AnnounceView(view.job(), IdOf(view));
   Answer();
 }
 

@@ -70,9 +70,9 @@ TEST_CASE("a newer view ends the reduction that runs, at once") {
   const auto reducer = two.MakeReducer(1, 1);
   Reducing reducing(reducer.get(), kLength);
   CHECK(!reducing.is_over());
-  two.workers.service(1)->AnnounceView({1, 1, 1});
+  two.workers.service(1)->AnnounceView(7, {1, 1, 1});
   CHECK(!reducing.is_over());
-  two.workers.service(1)->AnnounceView({1, 1, 2});
+  two.workers.service(1)->AnnounceView(7, {1, 1, 2});
   const absl::Status expected = absl::AbortedError(
       "collective: term 1, epoch 1, view 1 is over: the newer one is term 1, epoch 1, view 2");
   CHECK(reducing.Wait() == expected);
@@ -92,6 +92,21 @@ class TwentyBytes final : public OwnState {
   const std::string state = "abcdefghijklmnopqrst";
   std::atomic<uint64_t> asked = 0;  // set by the thread that serves
 };
+
+TEST_CASE("the views of another job begin anew") {
+  TwoWorkers two;
+  const auto make = [&](uint64_t job, uint64_t term) {
+    Group group = two.workers.GroupOf(2, 1, 1);
+    group.job = job;
+    group.view.term = term;
+    return PeerGroupReducer::Create(two.workers.OptionsFor(group, ReductionOver(2, kLength)),
+                                    two.workers.service(1));
+  };
+  REQUIRE(make(7, 2).ok());
+  CHECK(absl::IsAborted(make(7, 1).status()));
+  two.workers.service(1)->AnnounceView(8, {1, 1, 1});
+  CHECK(make(8, 1).ok());
+}
 
 TEST_CASE("a member reads what another one has at a version, a piece at a time") {
   TwoWorkers two;
@@ -117,7 +132,7 @@ TEST_CASE("a member reads what another one has at a version, a piece at a time")
   CHECK(state.asked == uint64_t{1} << 20);
   two.workers.service(1)->SetOwnState(nullptr);
   CHECK(absl::IsUnavailable(read(7, 5).status()));
-  two.workers.service(1)->AnnounceView({1, 1, 2});
+  two.workers.service(1)->AnnounceView(7, {1, 1, 2});
   CHECK(absl::IsAborted(read(7, 5).status()));
 }
 
