@@ -54,6 +54,7 @@ RegisterTaskReply ToRegistration(const JobPlan& plan) {
   reply.set_replicas_to_aggregate(plan.required());
   reply.set_max_steps(plan.max_steps.value());
   for (const int64_t examples : plan.examples.train_files) reply.add_training_examples(examples);
+  reply.set_test_examples(plan.examples.test);
   return reply;
 }
 

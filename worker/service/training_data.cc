@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/transform_of_job.h"
@@ -45,19 +46,23 @@ std::vector<int64_t> SmallerBatches(const JobDef& job) {
   return batches;
 }
 
+// `expected` 0: the chief does not say.
+absl::Status CheckCount(absl::string_view files, int64_t got, int64_t expected) {
+  if (expected == 0 || got == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "data: the ", files, " files of this worker have ", WithCommas(static_cast<uint64_t>(got)),
+      " examples, the chief has counted ", WithCommas(static_cast<uint64_t>(expected)),
+      " in them. Remedy: the same files on this host as on the chief's; if they have changed since "
+      "the chief was started, start it again"));
+}
+
 absl::Status CheckSameExamples(const RegisterTaskReply& registration, uint32_t worker,
                                const Pipeline& pipeline) {
   const FileShard own =
       FileShardOf(registration.job().data(),
                   {.replica = worker, .num_replicas = registration.total_num_replicas()});
-  const int64_t expected = ExamplesOf(registration.training_examples(), own);
-  const int64_t got = pipeline.num_examples();
-  if (expected == 0 || got == expected) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "data: the training files of this worker have ", WithCommas(static_cast<uint64_t>(got)),
-      " examples, the chief has counted ", WithCommas(static_cast<uint64_t>(expected)),
-      " in them. Remedy: the same files on this host as on the chief's; if they have changed since "
-      "the chief was started, start it again"));
+  return CheckCount("training", pipeline.num_examples(),
+                    ExamplesOf(registration.training_examples(), own));
 }
 
 absl::StatusOr<TrainingData> OpenPipelines(const RegisterTaskReply& registration, uint32_t worker,
@@ -103,6 +108,18 @@ absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registrat
   LOCKSTEP_ASSIGN_OR_RETURN(TrainingData data, OpenPipelines(registration, worker, graph, devices));
   LOCKSTEP_RETURN_IF_ERROR(CheckSameExamples(registration, worker, *data.by_trainer.front()));
   return data;
+}
+
+absl::StatusOr<std::unique_ptr<TestSet>> OpenTestSet(const RegisterTaskReply& registration,
+                                                     const ModelGraph& graph) {
+  const DataDef& data = registration.job().data();
+  if (!HasTestSet(data)) return nullptr;
+  LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<TestSet> test_set,
+                            TestSet::Open(data, ExampleSpecOf(graph)));
+  LOCKSTEP_RETURN_IF_ERROR(
+      CheckCount("test", test_set->num_examples(), registration.test_examples()));
+  if (!test_set->has_labels()) return nullptr;
+  return test_set;
 }
 
 }  // namespace lockstep::worker

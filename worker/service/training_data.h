@@ -1,4 +1,4 @@
-// The examples that a worker trains on, as its job says.
+// The examples that a worker trains and evaluates on, as its job says.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +25,9 @@ struct TrainingData {
 absl::StatusOr<TrainingData> OpenTrainingData(const RegisterTaskReply& registration,
                                               uint32_t worker, const ModelGraph& graph,
                                               const TowerDevices& devices);
+
+// Null: the job names no test files, or they have no labels. Errors as TestSet::Open, and as above.
+absl::StatusOr<std::unique_ptr<TestSet>> OpenTestSet(const RegisterTaskReply& registration,
+                                                     const ModelGraph& graph);
 
 }  // namespace lockstep::worker

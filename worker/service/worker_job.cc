@@ -7,7 +7,6 @@
 #include "common/base/exit_code.h"
 #include "common/base/lost_variables.h"
 #include "common/base/status_macros.h"
-#include "common/job/example_spec.h"
 #include "common/log/log.h"
 #include "worker/device/pinned_tensor.h"
 #include "worker/service/check_registration.h"
@@ -178,10 +177,7 @@ absl::Status WorkerJob::Prepare() {
 absl::Status WorkerJob::OpenData() {
   LOCKSTEP_ASSIGN_OR_RETURN(
       data_, OpenTrainingData(options_.registration, options_.worker, graph_, devices_.towers()));
-  const DataDef& data = options_.registration.job().data();
-  if (!HasTestSet(data)) return absl::OkStatus();
-  LOCKSTEP_ASSIGN_OR_RETURN(test_set_, TestSet::Open(data, ExampleSpecOf(graph_)));
-  if (!test_set_->has_labels()) test_set_.reset();
+  LOCKSTEP_ASSIGN_OR_RETURN(test_set_, OpenTestSet(options_.registration, graph_));
   return absl::OkStatus();
 }
 

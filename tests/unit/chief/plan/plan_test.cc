@@ -54,6 +54,7 @@ TEST_CASE("a plan has everything that the ps and the workers are told") {
   CHECK(registration.job().batch_per_tower() == 2);
   CHECK(registration.training_examples_size() == 1);
   CHECK(registration.training_examples(0) == plan->examples.train);
+  CHECK(registration.test_examples() == plan->examples.test);
 }
 
 TEST_CASE("every replica counts where all are needed in each step and none is ever left out") {

@@ -89,5 +89,22 @@ TEST_CASE("of files that are divided over the workers those of this one count") 
   CHECK_FALSE(OpenCounted(data, DataDef::FILE, {20, 7}).ok());
 }
 
+TEST_CASE("a test set that has other examples than the chief has counted is refused") {
+  const test::NumberedImages files(20, 5);
+  const ModelGraph graph = GraphOf(kModel);
+  RegisterTaskReply registration;
+  *registration.mutable_job()->mutable_data() = files.data;
+  registration.set_test_examples(5);
+  const auto same = OpenTestSet(registration, graph);
+  REQUIRE(same.ok());
+  CHECK((*same)->num_examples() == 5);
+  registration.set_test_examples(6);
+  const absl::Status other = OpenTestSet(registration, graph).status();
+  CHECK(ExitCodeFor(other) == ExitCode::kBadConfiguration);
+  CHECK_THAT(std::string(other.message()),
+             StartsWith("data: the test files of this worker have 5 examples, the chief has "
+                        "counted 6 in them. Remedy: "));
+}
+
 }  // namespace
 }  // namespace lockstep::worker
