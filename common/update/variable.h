@@ -15,7 +15,6 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/tensor/tensor.h"
-#include "common/tensor/tensor_maker.h"
 #include "common/update/buffer_pool.h"
 #include "common/update/byte_ranges.h"
 #include "common/update/low_precision_cache.h"
@@ -35,11 +34,9 @@ struct NextValue {
 // lock; who makes the next value reads the newest one without it, because nobody else publishes.
 class Variable {
  public:
-  // With shared buffers the value is copied into the first of them. `make`: the memory of later
-  // versions that are not in one.
+  // With shared buffers the value is copied into the first of them.
   Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
-           std::vector<Tensor> slots, std::vector<SharedBuffer> shared = {},
-           TensorMaker make = OnHeap);
+           std::vector<Tensor> slots, std::vector<SharedBuffer> shared = {});
   // A trained one that changes row by row. `table` (not null) has this version.
   Variable(std::string name, std::shared_ptr<Table> table, GlobalStep version,
            std::vector<Tensor> slots);

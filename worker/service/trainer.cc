@@ -173,17 +173,15 @@ absl::Status Trainer::MakeReplicatedStrategy() {
                          .timer = resources_.shards.timer});
   groups_ = groups.get();
   LOCKSTEP_ASSIGN_OR_RETURN(
-      strategy_,
-      ReplicatedStrategy::Create({.shards = options_.shards,
-                                  .replicas = {.towers = topology.towers,
-                                               .threads = resources_.threads,
-                                               .most_rows = most_rows,
-                                               .average = chosen.reduction.average,
-                                               .make_tensor = resources_.shards.make_tensor},
-                                  .optimizer = job.optimizer(),
-                                  .max_steps = registration.max_steps()},
-                                 *resources_.layout, *resources_.loss_layout, resources_.shards,
-                                 std::move(groups)));
+      strategy_, ReplicatedStrategy::Create({.shards = options_.shards,
+                                             .replicas = {.towers = topology.towers,
+                                                          .threads = resources_.threads,
+                                                          .most_rows = most_rows,
+                                                          .average = chosen.reduction.average},
+                                             .optimizer = job.optimizer(),
+                                             .max_steps = registration.max_steps()},
+                                            *resources_.layout, *resources_.loss_layout,
+                                            resources_.shards, std::move(groups)));
   return absl::OkStatus();
 }
 

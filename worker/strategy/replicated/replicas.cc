@@ -99,11 +99,11 @@ Replicas::Tower Replicas::MakeTower(ReplicaState state) const {
     const WholeVariable& of = layout_.variables()[i];
     tower.variables.push_back(MakeVariable(i, &state));
     tower.values.push_back(tower.variables.back()->newest()->view());
-    tower.rows.push_back(options_.make_tensor(
-        of.dtype, of.sparse ? WithRows(of.shape, options_.most_rows[i]) : Shape({0})));
+    tower.rows.emplace_back(of.dtype,
+                            of.sparse ? WithRows(of.shape, options_.most_rows[i]) : Shape({0}));
     Shape gradient = of.frozen ? Shape({0}) : of.shape;
     if (IsTrainedTable(i)) gradient = Shape({ShareOf(i).num_elements()});
-    tower.gradient_memory.push_back(options_.make_tensor(of.dtype, gradient));
+    tower.gradient_memory.emplace_back(of.dtype, std::move(gradient));
     tower.gradients.push_back({of.dtype, of.shape, tower.gradient_memory.back().data()});
   }
   return tower;
@@ -117,15 +117,8 @@ std::unique_ptr<Variable> Replicas::MakeVariable(size_t variable, ReplicaState* 
     auto table = std::make_shared<Table>(std::move(value), state->version, Table::kNewest, nullptr);
     return std::make_unique<Variable>(of.name, std::move(table), state->version, std::move(slots));
   }
-  if (of.sparse) {
-    return std::make_unique<Variable>(of.name, of.trainable, std::move(value), state->version,
-                                      std::move(slots));
-  }
-  Tensor of_tower = options_.make_tensor(of.dtype, of.shape);
-  Copy(std::as_const(value).view(), of_tower.view());
-  return std::make_unique<Variable>(of.name, of.trainable, std::move(of_tower), state->version,
-                                    std::move(slots), std::vector<SharedBuffer>(),
-                                    options_.make_tensor);
+  return std::make_unique<Variable>(of.name, of.trainable, std::move(value), state->version,
+                                    std::move(slots));
 }
 
 void Replicas::ReadRows(std::span<const std::span<const int64_t>> rows) {

@@ -10,7 +10,6 @@
 #include "common/base/thread_pool.h"
 #include "common/optimizer/clipping.h"
 #include "common/optimizer_proto/optimizer_rules.h"
-#include "common/tensor/tensor_maker.h"
 #include "common/update/variable.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/collective/group_reducer.h"
@@ -26,8 +25,6 @@ struct ReplicasOptions {
   // By variable, of how many rows a step can have a gradient. Of tables alone it is read.
   std::vector<int64_t> most_rows = {};
   bool average = true;  // of gathered rows; false: their sum
-  // Memory that towers read and write: values but for whole tables, rows and gradients.
-  TensorMaker make_tensor = OnHeap;
 };
 
 // Thread-compatible. Variables are counted as in the layout, whose last one is the loss. In steady

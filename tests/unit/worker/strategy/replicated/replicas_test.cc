@@ -2,10 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/support/cuda/fake_gpu.h"
 #include "tests/unit/worker/strategy/replicated/layout_for_tests.h"
 #include "worker/collective/local_group_reducer.h"
-#include "worker/device/pinned_tensor.h"
 #include "worker/strategy/replicated/reduction_of_job.h"
 
 namespace lockstep::worker {
@@ -24,7 +22,7 @@ std::vector<float> ValuesOf(const TensorView& view) {
 
 // Momentum 0.5 with learning rate 1, two towers.
 struct Fixture {
-  explicit Fixture(TensorMaker make_tensor = OnHeap) {
+  Fixture() {
     OptimizerDef optimizer;
     optimizer.mutable_momentum()->set_momentum(0.5f);
     ReplicaState state{.version = GlobalStep(7)};
@@ -34,8 +32,8 @@ struct Fixture {
     }
     state.slots.resize(4);
     state.slots[0].push_back(Filled({2, 4}));
-    replicas = *Replicas::Create({.towers = 2, .make_tensor = std::move(make_tensor)}, layout,
-                                 *OptimizerRules::Create(optimizer), std::move(state));
+    replicas = *Replicas::Create({.towers = 2}, layout, *OptimizerRules::Create(optimizer),
+                                 std::move(state));
     ChosenReduction chosen = *ReductionOf({}, {.workers = 1, .towers = 2}, ReducedTensors(layout));
     reducer = *LocalGroupReducer::Create(std::move(chosen.reduction));
   }
@@ -68,35 +66,6 @@ TEST_CASE("every tower begins with the same state, and only trained variables ar
     CHECK(f.Value(tower, 0) == std::vector<float>{1, 2});
     CHECK(f.Value(tower, 2) == std::vector<float>{5, 6});
   }
-}
-
-TEST_CASE("towers copy to a GPU and from it through pinned memory, in every step") {
-  const auto gpu = test::MakeFakeGpu(1);
-  Fixture f(PinnedTensors(gpu.get()));
-  const auto stream = *gpu->CreateStream({});
-  const auto done = *gpu->CreateEvent();
-  const DeviceBuffer memory = *gpu->Allocate(64);
-  int64_t copies = 0;
-  for (int step = 0; step < 4; ++step) {
-    for (const TowerMemory& tower : f.replicas->memory()) {
-      for (int variable = 0; variable < 3; ++variable) {
-        const TensorView& value = tower.values.views[variable];
-        stream->CopyToDevice(memory.get(), value.data, value.num_bytes());
-        ++copies;
-        // The frozen one has no gradient. The fake driver counts pageable copies to the GPU alone.
-        if (variable == 2) continue;
-        const MutableTensorView& gradient = tower.gradients[variable];
-        stream->CopyToDevice(memory.get(), gradient.data, gradient.num_bytes());
-        ++copies;
-      }
-    }
-    stream->Record(done.get());
-    REQUIRE(done->Wait().ok());
-    for (const int tower : {0, 1}) f.SetGradient(tower, 0, {1, 2});
-    f.Step();
-  }
-  CHECK(test::FakeDriver::Current().copies_to_device() == copies);
-  CHECK(test::FakeDriver::Current().copies_from_pageable() == 0);
 }
 
 TEST_CASE("a step applies the mean on every tower; statistics stay each tower's own") {
