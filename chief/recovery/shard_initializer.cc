@@ -28,7 +28,8 @@ constexpr absl::Duration kGreeting = absl::Seconds(3);
 ShardInitializer::ShardInitializer(RecoverySpec spec, CommandHooks hooks,
                                    std::vector<PsControl*> shards, Executor* executor,
                                    const Clock* clock, Callback<InitializedShards> on_done)
-    : spec_(std::move(spec)),
+    : given_(std::move(spec)),
+      spec_(given_),
       hooks_(std::move(hooks)),
       shards_(std::move(shards)),
       executor_(executor),
@@ -99,8 +100,8 @@ void ShardInitializer::OnRefused(const absl::Status& status) {
 }
 
 void ShardInitializer::FollowCommand(const Command& before) {
-  spec_.job = before.job();
-  spec_.least_term = before.term() + 1;
+  given_.job = before.job();
+  given_.least_term = before.term() + 1;
 }
 
 void ShardInitializer::Start() {
@@ -120,13 +121,13 @@ void ShardInitializer::Start() {
 }
 
 void ShardInitializer::SetViews() {
-  const absl::StatusOr<StartPoint> start = ChooseStart(spec_, states_);
+  const absl::StatusOr<StartPoint> start = ChooseStart(given_, states_);
   if (!start.ok()) return on_done_(start.status());
   result_.start = *start;
   if (*start == StartPoint::kPlanAfresh) return Finish();
   result_.job_before = states_[kStepShard].job_text();
   result_.model_before = states_[kStepShard].model_text();
-  spec_ = RecoverySpecFor(*start, std::move(spec_), states_);
+  spec_ = RecoverySpecFor(*start, given_, states_);
   absl::StatusOr<SetViewRequest> view = TakeCommand(spec_, states_);
   if (!view.ok()) return on_done_(view.status());
   result_.view = *std::move(view);

@@ -87,7 +87,8 @@ class ShardInitializer {
   // The variables of shards that have not created theirs. Once there is something to create.
   std::string DescribeMissing() const;
 
-  RecoverySpec spec_;  // RecoverySpecFor, once the shards have been asked
+  RecoverySpec given_;
+  RecoverySpec spec_;  // RecoverySpecFor of it, once the shards have been asked
   const CommandHooks hooks_;
   const std::vector<PsControl*> shards_;
   Executor* const executor_;

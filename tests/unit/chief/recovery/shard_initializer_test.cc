@@ -294,6 +294,22 @@ TEST_CASE("a chief whose term the step shard gave to another one looks again, on
   CHECK(f.b.set_view.all().empty());
 }
 
+TEST_CASE("a chief that looks again and finds a ps without variables goes back as it was told to") {
+  RecoverySpec spec = Options();
+  spec.mode = StartMode::kResume;
+  spec.variables.set_restore_from("ckpt-40");
+  spec.variables.set_start_step(40);
+  Fixture f(spec);
+  FindTermTaken(&f);
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(55, 2)));
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Seen(55, 3, 4)));
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Seen(55, 3, 4)));
+  REQUIRE(f.a.create.size() == 1);
+  CHECK(f.a.create.front().restore_from() == "ckpt-40");
+  CHECK(f.a.create.front().start_step() == 40);
+}
+
 TEST_CASE("a standby whose term the step shard gave to another one leaves it the job") {
   RecoverySpec spec = Options();
   spec.mode = StartMode::kSucceed;
