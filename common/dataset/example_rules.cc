@@ -5,12 +5,19 @@
 
 namespace lockstep {
 
-absl::Status NotAClass(absl::string_view file, absl::string_view place, double label,
-                       int64_t num_classes) {
+absl::Status WrongLabel(absl::string_view file, absl::string_view place, double label,
+                        const ExampleSpec& spec, int64_t num_classes) {
+  const std::string got =
+      absl::StrCat(file, ": ", place, ": label ", absl::StrFormat("%.15g", label), ", expected a ");
+  if (!spec.classifier) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        got,
+        "number from 0 to 1, as sigmoid_cross_entropy compares with. Remedy: correct the "
+        "label; is it another column? to predict any number end the model with l2_loss."));
+  }
   const bool too_large = IsClass(label, INT64_MAX);
   return absl::InvalidArgumentError(absl::StrCat(
-      file, ": ", place, ": label ", absl::StrFormat("%.15g", label),
-      ", expected a whole number from 0 to ", num_classes - 1,
+      got, "whole number from 0 to ", num_classes - 1,
       ", one for each output of the model. Remedy: ",
       too_large
           ? absl::StrFormat("give the model %.15g outputs (units), or correct the label", label + 1)

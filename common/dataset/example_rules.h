@@ -24,9 +24,15 @@ inline bool IsRowIndex(float value, int64_t rows) {
   return value >= 0 && value < static_cast<float>(rows) && value == std::floor(value);
 }
 
-// INVALID_ARGUMENT naming file, place and label, for a label that IsClass refuses.
-absl::Status NotAClass(absl::string_view file, absl::string_view place, double label,
-                       int64_t num_classes);
+// Whether the model takes this label: a class, a probability, or any number.
+inline bool TakesLabel(const ExampleSpec& spec, int64_t num_classes, double label) {
+  if (spec.classifier) return IsClass(label, num_classes);
+  return !spec.predicts_probabilities || (label >= 0 && label <= 1);
+}
+
+// INVALID_ARGUMENT naming file, place and label, for a label that TakesLabel refuses.
+absl::Status WrongLabel(absl::string_view file, absl::string_view place, double label,
+                        const ExampleSpec& spec, int64_t num_classes);
 
 // The same for a value that IsRowIndex refuses. `column` as ExampleTable::ColumnName.
 absl::Status NotARowIndex(absl::string_view file, absl::string_view place, absl::string_view column,

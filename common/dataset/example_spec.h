@@ -20,8 +20,9 @@ struct ExampleSpec {
     int64_t rows = 0;
   };
   std::vector<RowIndices> row_indices;
-  int64_t labels_per_example = 1;  // of a classifier: one, or one for each time step
-  bool uses_labels = true;         // false: nobody reads the labels that files have
+  int64_t labels_per_example = 1;       // of a classifier: one, or one for each time step
+  bool uses_labels = true;              // false: nobody reads the labels that files have
+  bool predicts_probabilities = false;  // no classifier: targets are from 0 to 1
   // Rows that come with each example, in the model's order.
   struct StateRow {
     std::string name;

@@ -65,8 +65,8 @@ std::string ColumnName(const CsvReader& reader, int64_t feature) {
 absl::Status CheckCsvExample(const std::string& file, const CsvReader& reader,
                              const ExampleSpec& spec, int64_t num_classes) {
   const auto place = [&] { return absl::StrCat("line ", reader.line()); };
-  if (spec.classifier && !IsClass(reader.label(), num_classes)) {
-    return NotAClass(file, place(), reader.label(), num_classes);
+  if (!TakesLabel(spec, num_classes, reader.label())) {
+    return WrongLabel(file, place(), reader.label(), spec, num_classes);
   }
   for (const ExampleSpec::RowIndices& indices : spec.row_indices) {
     for (int64_t c = indices.first; c < indices.first + indices.count; ++c) {
@@ -108,13 +108,14 @@ absl::StatusOr<Measure> MeasureCsv(const DataFile& file, const CsvFormat& format
   return measure;
 }
 
-absl::Status CheckIdxLabels(const DataFile& file, int64_t num_classes) {
+absl::Status CheckIdxLabels(const DataFile& file, const ExampleSpec& spec, int64_t num_classes) {
+  if (!spec.classifier && !spec.predicts_probabilities) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(const Records labels, ReadIdx(file.labels));
   return VisitElements(labels, [&](auto all) -> absl::Status {
     for (size_t i = 0; i < all.size(); ++i) {
-      if (IsClass(all[i], num_classes)) continue;
+      if (TakesLabel(spec, num_classes, all[i])) continue;
       const size_t record = i / labels.shape.num_elements();
-      return NotAClass(file.labels, absl::StrCat("record ", record), all[i], num_classes);
+      return WrongLabel(file.labels, absl::StrCat("record ", record), all[i], spec, num_classes);
     }
     return absl::OkStatus();
   });
@@ -130,7 +131,7 @@ absl::StatusOr<Measure> MeasureIdx(const DataFile& file, const DataDef& data,
   LOCKSTEP_RETURN_IF_ERROR(check(measure));
   LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(
       file.labels, /*csv=*/false, LabelShape(labels.shape, measure.rows_per_sequence), spec));
-  if (spec.classifier) LOCKSTEP_RETURN_IF_ERROR(CheckIdxLabels(file, num_classes));
+  LOCKSTEP_RETURN_IF_ERROR(CheckIdxLabels(file, spec, num_classes));
   return measure;
 }
 

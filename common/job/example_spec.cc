@@ -10,6 +10,8 @@ ExampleSpec ExampleSpecOf(const ModelGraph& graph) {
     spec.row_indices.push_back({index.columns.first, index.columns.count, index.rows});
   }
   spec.uses_labels = graph.uses_labels();
+  spec.predicts_probabilities =
+      graph.uses_labels() && graph.nodes()[graph.loss_node()].layer.has_sigmoid_cross_entropy();
   spec.labels_per_example = graph.labels_per_example();
   for (int state = 1; state <= graph.num_state_inputs(); ++state) {
     const ModelNode& node = graph.nodes()[state];

@@ -1,37 +1,43 @@
 #include "worker/data/labels.h"
 
+#include <span>
+
 #include "common/base/status_macros.h"
 #include "common/dataset/example_rules.h"
 
 namespace lockstep::worker {
 namespace {
 
-absl::StatusOr<Tensor> Classes(const ExampleTable& table, int64_t num_classes) {
+template <typename Out>
+absl::Status Convert(const ExampleTable& table, const ExampleSpec& spec, int64_t num_classes,
+                     std::span<Out> out) {
+  return VisitElements(table.labels, [&](auto in) -> absl::Status {
+    const auto per_example = static_cast<size_t>(table.labels.shape.num_elements());
+    for (size_t i = 0; i < in.size(); ++i) {
+      const double label = in[i];
+      if (!TakesLabel(spec, num_classes, label)) {
+        const auto example = static_cast<int64_t>(i / per_example);
+        return WrongLabel(table.FileOf(example).labels, table.Place(example), label, spec,
+                          num_classes);
+      }
+      out[i] = static_cast<Out>(in[i]);
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Tensor> Classes(const ExampleTable& table, const ExampleSpec& spec,
+                               int64_t num_classes) {
   const int64_t per_example = table.labels.shape.num_elements();
   Tensor labels(DType::kInt32, table.labels.shape.rank() == 0 ? Shape({table.size()})
                                                               : Shape({table.size(), per_example}));
-  const auto out = labels.as<int32_t>();
-  const auto convert = [&]<typename T>(absl::Span<const T> in) -> absl::Status {
-    for (int64_t i = 0; i < labels.num_elements(); ++i) {
-      const double label = in[i];
-      if (!IsClass(label, num_classes)) {
-        const int64_t example = i / per_example;
-        return NotAClass(table.FileOf(example).labels, table.Place(example), label, num_classes);
-      }
-      out[i] = static_cast<int32_t>(label);
-    }
-    return absl::OkStatus();
-  };
-  LOCKSTEP_RETURN_IF_ERROR(VisitElements(table.labels, convert));
+  LOCKSTEP_RETURN_IF_ERROR(Convert(table, spec, num_classes, labels.as<int32_t>()));
   return labels;
 }
 
-Tensor Targets(const ExampleTable& table, int64_t num_outputs) {
-  Tensor targets(DType::kFloat32, Shape({table.size(), num_outputs}));
-  const auto out = targets.as<float>();
-  VisitElements(table.labels, [&](auto in) {
-    for (size_t i = 0; i < in.size(); ++i) out[i] = static_cast<float>(in[i]);
-  });
+absl::StatusOr<Tensor> Targets(const ExampleTable& table, const ExampleSpec& spec) {
+  Tensor targets(DType::kFloat32, Shape({table.size(), spec.num_outputs}));
+  LOCKSTEP_RETURN_IF_ERROR(Convert(table, spec, /*num_classes=*/0, targets.as<float>()));
   return targets;
 }
 
@@ -42,9 +48,9 @@ absl::StatusOr<Tensor> MakeLabels(const ExampleTable& table, const ExampleSpec& 
   const ExampleTable::File& file = table.FileOf(0);
   const bool csv = file.labels == file.features;
   LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.labels, csv, table.labels.shape, spec));
-  if (!spec.classifier) return Targets(table, spec.num_outputs);
+  if (!spec.classifier) return Targets(table, spec);
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t classes, NumClasses(num_classes, spec));
-  return Classes(table, classes);
+  return Classes(table, spec, classes);
 }
 
 }  // namespace lockstep::worker

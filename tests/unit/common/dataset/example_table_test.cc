@@ -268,6 +268,13 @@ TEST_CASE("Labels and row indices that do not fit the model are found while meas
   const DataDef csv = files.Csv("x,label,y\n1,0,2\n3,1.5,9\n", "x,label,y\n5,1,6\n");
   CHECK_THAT(error_of(csv, {Shape({2}), true, 2}),
              Catch::Contains("train.csv: line 3: label 1.5, expected"));
+  ExampleSpec probabilities{Shape({2}), false, 1};
+  probabilities.predicts_probabilities = true;
+  CHECK_THAT(error_of(csv, probabilities),
+             Catch::Contains("train.csv: line 3: label 1.5, expected a number from 0 to 1"));
+  probabilities.input_shape = Shape({2, 2});
+  CHECK_THAT(error_of(files.data, probabilities),
+             Catch::Contains("train-labels: record 2: label 2, expected a number from 0 to 1"));
   CHECK_THAT(
       error_of(csv, {Shape({2}), false, 26}),
       Catch::Contains("train.csv: a CSV file has one target, the label_column, and the model "

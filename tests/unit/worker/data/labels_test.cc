@@ -1,6 +1,7 @@
 #include "worker/data/labels.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 
 namespace lockstep::worker {
@@ -21,6 +22,11 @@ ExampleTable Table(ElementType type, const std::vector<T>& labels, Shape shape =
 
 ExampleSpec Classifier(int64_t classes) { return {Shape({1}), true, classes}; }
 ExampleSpec Regression(int64_t outputs) { return {Shape({1}), false, outputs}; }
+ExampleSpec Probabilities(int64_t outputs) {
+  ExampleSpec spec = Regression(outputs);
+  spec.predicts_probabilities = true;
+  return spec;
+}
 
 TEST_CASE("Labels of any element type become int32 for a classifier") {
   const auto bytes = MakeLabels(Table<uint8_t>(ElementType::kUInt8, {0, 9, 3}), Classifier(10), 0);
@@ -61,6 +67,7 @@ TEST_CASE("Targets of a regression become float32, one row per example") {
   REQUIRE(two.ok());
   CHECK(two->shape() == Shape({2, 2}));
   CHECK(two->as<float>()[2] == 3);
+  CHECK(MakeLabels(Table<float>(ElementType::kFloat32, {0, 1, 0.5f}), Probabilities(1), 0).ok());
 }
 
 TEST_CASE("Labels that do not fit are refused with file, place, label and what is allowed") {
@@ -92,6 +99,10 @@ TEST_CASE("Labels that do not fit are refused with file, place, label and what i
       {bytes({1, 2}), Regression(3), 0, invalid, "expected 3 targets for each example"},
       {Table<uint8_t>(ElementType::kUInt8, {1, 2, 3, 4}, Shape({2, 2})), Regression(4), 0, invalid,
        "got the shape [2,2]"},
+      {Table<float>(ElementType::kFloat32, {0.25, 1, 0, 1.5}, Shape({2})), Probabilities(2), 0,
+       invalid, "labels: record 1: label 1.5, expected a number from 0 to 1"},
+      {Table<double>(ElementType::kFloat64, {-0.5}), Probabilities(1), 0, invalid, "label -0.5"},
+      {Table<double>(ElementType::kFloat64, {NAN}), Probabilities(1), 0, invalid, "label nan"},
   };
   for (const Case& c : cases) {
     const auto status = MakeLabels(c.table, c.spec, c.num_classes).status();
