@@ -42,9 +42,9 @@ void MemberMonitor::Close() {
   is_closed_ = true;
 }
 
-void MemberMonitor::OnHeard(int position) {
+void MemberMonitor::OnAnswered(int position) {
   absl::MutexLock lock(&mutex_);
-  if (!is_closed_) watch_.OnHeard(position, options_.clock->Monotonic());
+  if (!is_closed_) watch_.OnAnswered(position, options_.clock->Monotonic());
 }
 
 void MemberMonitor::OnError(int position, const absl::Status& error) {
@@ -101,7 +101,7 @@ void MemberMonitor::Look(const Collective& collective) {
     goes_on = is_running_ && !is_closed_;
     if (goes_on) {
       const absl::Duration now = options_.clock->Monotonic();
-      watch_.OnHeard(options_.position, now);
+      watch_.OnAnswered(options_.position, now);
       silence = watch_.Check(now);
     }
   }
@@ -135,7 +135,7 @@ void MemberMonitor::OnProbed(const Collective& collective, int position,
                              const absl::StatusOr<ProbeReply>& reply) {
   const absl::Status& status = reply.status();
   // A member that has not joined the view yet answers, too.
-  if (reply.ok() || absl::IsFailedPrecondition(status)) OnHeard(position);
+  if (reply.ok() || absl::IsFailedPrecondition(status)) OnAnswered(position);
   OnError(position, status);
   {
     absl::MutexLock lock(&mutex_);

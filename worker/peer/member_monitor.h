@@ -43,7 +43,9 @@ class MemberMonitor {
   // Nothing happens any more, and the clock is not asked.
   void Close();
 
-  void OnHeard(int position);
+  // The member has answered a call. Its own calls do not count: who cannot be called ends every
+  // reduction, whatever it sends.
+  void OnAnswered(int position);
   // A call to the member has failed: why it is silent, if it stays so.
   void OnError(int position, const absl::Status& error);
 

@@ -14,13 +14,13 @@ MemberWatch::MemberWatch(std::vector<std::string> names, absl::Duration patience
 
 void MemberWatch::Start(absl::Duration now) {
   for (Member& member : members_) {
-    member.heard_at = now;
+    member.answered_at = now;
     member.error = absl::OkStatus();
   }
 }
 
-void MemberWatch::OnHeard(int position, absl::Duration now) {
-  members_[position].heard_at = now;
+void MemberWatch::OnAnswered(int position, absl::Duration now) {
+  members_[position].answered_at = now;
   members_[position].error = absl::OkStatus();
 }
 
@@ -29,11 +29,11 @@ void MemberWatch::OnError(int position, const absl::Status& error) {
 }
 
 absl::Status MemberWatch::Check(absl::Duration now) const {
-  const auto silent = std::ranges::min_element(members_, {}, &Member::heard_at);
-  if (silent == members_.end() || now - silent->heard_at < patience_) return absl::OkStatus();
+  const auto silent = std::ranges::min_element(members_, {}, &Member::answered_at);
+  if (silent == members_.end() || now - silent->answered_at < patience_) return absl::OkStatus();
   const std::string message =
-      absl::StrCat("collective: ", silent->name, " has given no sign of life for ",
-                   absl::FormatDuration(now - silent->heard_at));
+      absl::StrCat("collective: ", silent->name, " has answered no call for ",
+                   absl::FormatDuration(now - silent->answered_at));
   if (!absl::IsUnavailable(silent->error)) return absl::DeadlineExceededError(message);
   return absl::UnavailableError(absl::StrCat(message, ": ", silent->error.message()));
 }

@@ -1,4 +1,4 @@
-// Which members of a group have given a sign of life lately. Has no clock and no thread of its own.
+// Which members of a group have answered a call lately. Has no clock and no thread of its own.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class MemberWatch {
 
   // A reduction begins: silence counts from now on.
   void Start(absl::Duration now);
-  void OnHeard(int position, absl::Duration now);
+  void OnAnswered(int position, absl::Duration now);
   // A call to the member failed. Named when it stays silent.
   void OnError(int position, const absl::Status& error);
 
@@ -28,7 +28,7 @@ class MemberWatch {
  private:
   struct Member {
     std::string name;
-    absl::Duration heard_at;
+    absl::Duration answered_at;
     absl::Status error;  // the last since then
   };
 

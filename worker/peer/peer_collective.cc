@@ -283,7 +283,7 @@ void PeerCollective::Transmit(const Outgoing& outgoing) {
 void PeerCollective::OnAnswered(const Outgoing& outgoing, const absl::Status& status) {
   const int position = PositionOf(outgoing.send.message.to);
   if (status.ok()) {
-    OnHeard(position);
+    monitor_.OnAnswered(position);
     vectors_[outgoing.vector]->OnAnswered(outgoing.send.message);
     return Leave();
   }

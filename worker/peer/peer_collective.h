@@ -61,7 +61,6 @@ class PeerCollective final : public PeerReceiver,
     return member_memory_.Offer(position, host);
   }
   void Receive(int position, std::shared_ptr<SendCall> call) override;
-  void OnHeard(int position) override { monitor_.OnHeard(position); }
   absl::Status failure() const override;
   void OnNewerView(const GroupViewId& newest) override;
 

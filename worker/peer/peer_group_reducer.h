@@ -42,7 +42,7 @@ struct PeerGroupReducerOptions {
   // Elements of a message, in bytes: longer ones are cut, so that receiving, adding and sending
   // overlap. The same at every member, at most 15 MiB. 0: 1 MiB, with `shared_memory` 4 MiB.
   size_t message_bytes = 0;
-  // A member without a sign of life for so long has failed. The error comes at most 1 s later.
+  // A member that answers no call for so long has failed. The error comes at most 1 s later.
   absl::Duration patience = absl::Seconds(6);
   // All three outlive the reducer. The queue is that of the process's server, or null for threads
   // of the reducer's own.

@@ -127,7 +127,6 @@ absl::Status PeerService::CheckNotOver(uint64_t job, const GroupViewId& view) co
 void PeerService::OnSend(const std::shared_ptr<SendCall>& call) {
   const absl::StatusOr<Admitted> admitted = Admit(call->request().sender());
   if (!admitted.ok()) return call->Respond(admitted.status());
-  admitted->receiver->OnHeard(admitted->position);
   const absl::Status failure = admitted->receiver->failure();
   if (!failure.ok()) return call->Respond(EndOfCollective(failure));
   admitted->receiver->Receive(admitted->position, call);
@@ -135,14 +134,12 @@ void PeerService::OnSend(const std::shared_ptr<SendCall>& call) {
 
 absl::StatusOr<CompareReply> PeerService::OnCompare(const CompareRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Admitted admitted, Admit(request.sender()));
-  admitted.receiver->OnHeard(admitted.position);
   LOCKSTEP_RETURN_IF_ERROR(admitted.receiver->Compare(admitted.position, request));
   return CompareReply();
 }
 
 absl::StatusOr<ProbeReply> PeerService::OnProbe(const ProbeRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Admitted admitted, Admit(request.sender()));
-  admitted.receiver->OnHeard(admitted.position);
   const absl::Status failure = admitted.receiver->failure();
   ProbeReply reply;
   reply.set_code(static_cast<int>(failure.code()));
@@ -152,7 +149,6 @@ absl::StatusOr<ProbeReply> PeerService::OnProbe(const ProbeRequest& request) {
 
 absl::StatusOr<ReadStateReply> PeerService::OnReadState(const ReadStateRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Admitted admitted, Admit(request.sender()));
-  admitted.receiver->OnHeard(admitted.position);
   const uint64_t size = std::min(request.size(), kMaxStatePiece);
   absl::MutexLock lock(&state_mutex_);
   if (state_ == nullptr) return absl::UnavailableError("this worker has no variables yet");
@@ -168,7 +164,6 @@ absl::StatusOr<ReadStateReply> PeerService::OnReadState(const ReadStateRequest& 
 absl::StatusOr<AttachMemoryReply> PeerService::OnAttachMemory(
     const AttachPeerMemoryRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Admitted admitted, Admit(request.sender()));
-  admitted.receiver->OnHeard(admitted.position);
   return admitted.receiver->OfferAttachment(admitted.position, request.host());
 }
 

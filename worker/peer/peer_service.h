@@ -30,8 +30,6 @@ class PeerReceiver {
   virtual AttachMemoryReply OfferAttachment(int position, const std::string& host) = 0;
   // A message of the member at this position. Answered once, at any time. On a thread that polls.
   virtual void Receive(int position, std::shared_ptr<SendCall> call) = 0;
-  // A member has shown that it lives.
-  virtual void OnHeard(int position) = 0;
   // OK while the collective has not ended with an error.
   virtual absl::Status failure() const = 0;
   // The group has a newer view: this one ends. Never under a lock.

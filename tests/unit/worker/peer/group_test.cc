@@ -59,12 +59,12 @@ TEST_CASE("a view that no worker can use is refused, with the reason") {
 TEST_CASE("the member that has been silent for longest is named") {
   MemberWatch watch({"worker 0 (a:1)", "worker 1 (b:1)", "worker 2 (c:1)"}, absl::Seconds(6));
   watch.Start(absl::Seconds(10));
-  watch.OnHeard(0, absl::Seconds(15));
-  watch.OnHeard(1, absl::Seconds(12));
-  watch.OnHeard(2, absl::Seconds(15));
+  watch.OnAnswered(0, absl::Seconds(15));
+  watch.OnAnswered(1, absl::Seconds(12));
+  watch.OnAnswered(2, absl::Seconds(15));
   CHECK(watch.Check(absl::Seconds(17)).ok());
   CHECK(watch.Check(absl::Seconds(18)) ==
-        absl::DeadlineExceededError("collective: worker 1 (b:1) has given no sign of life for 6s"));
+        absl::DeadlineExceededError("collective: worker 1 (b:1) has answered no call for 6s"));
 }
 
 TEST_CASE("a member that cannot be reached is unavailable, with the reason") {
@@ -73,10 +73,10 @@ TEST_CASE("a member that cannot be reached is unavailable, with the reason") {
   watch.OnError(0, absl::UnavailableError("Connection refused"));
   CHECK(watch.Check(absl::Seconds(7)) ==
         absl::UnavailableError(
-            "collective: worker 0 (a:1) has given no sign of life for 7s: Connection refused"));
-  watch.OnHeard(0, absl::Seconds(7));
+            "collective: worker 0 (a:1) has answered no call for 7s: Connection refused"));
+  watch.OnAnswered(0, absl::Seconds(7));
   CHECK(watch.Check(absl::Seconds(12)).ok());
-  // What was wrong before the sign of life is not the reason of a later silence.
+  // What was wrong before the answer is not the reason of a later silence.
   CHECK(absl::IsDeadlineExceeded(watch.Check(absl::Seconds(13))));
   watch.Start(absl::Seconds(20));
   CHECK(watch.Check(absl::Seconds(20)).ok());

@@ -177,8 +177,8 @@ TEST_CASE("a member that is dead is named within the patience, as unavailable") 
   const absl::Status status = reducing.Wait();
   INFO(status);
   CHECK((absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)));
-  CHECK(absl::StrContains(
-      status.message(), absl::StrCat("worker 0 (", address, ") has given no sign of life for 6s")));
+  CHECK(absl::StrContains(status.message(),
+                          absl::StrCat("worker 0 (", address, ") has answered no call for 6s")));
   time.Advance(absl::Seconds(1));
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("a member that never answers is named within the patience") {
   Reducing reducing_first(first.get(), 9);
   Stranger alive(workers, 1);
   for (int second = 0; second < 8 && !reducing.is_over(); ++second) {
-    CHECK(alive.Probe(first_group).ok());  // signs of life of worker 0
+    CHECK(alive.Probe(first_group).ok());  // takes as long as the answer of worker 0
     time.Advance(absl::Seconds(1));
   }
   const absl::Status status = reducing.Wait();
@@ -204,6 +204,25 @@ TEST_CASE("a member that never answers is named within the patience") {
   CHECK(absl::StrContains(status.message(), "worker 2 (192.0.2.1:1)"));
   first->Cancel(absl::CancelledError("enough"));
   CHECK(!reducing_first.Wait().ok());
+  time.Advance(absl::Seconds(1));
+}
+
+TEST_CASE("a member that calls, and cannot be called, is named within the patience") {
+  test::PeerWorkers workers(2);
+  test::ManualTime time;
+  Group group = workers.GroupOf(2, 1, 0);
+  group.members[1].address = "192.0.2.1:1";
+  const auto reducer = Make(&workers, group, ReductionOver(2, 9), &time);
+  Reducing reducing(reducer.get(), 9);
+  Stranger caller(workers, 0);
+  for (int second = 0; second < 8; ++second) {
+    CHECK(caller.Probe(workers.GroupOf(2, 1, 1)).ok());
+    time.Advance(absl::Seconds(1));
+  }
+  reducer->Cancel(absl::CancelledError("not noticed"));
+  const absl::Status status = reducing.Wait();
+  INFO(status);
+  CHECK(absl::StrContains(status.message(), "worker 1 (192.0.2.1:1)"));
   time.Advance(absl::Seconds(1));
 }
 

@@ -128,7 +128,6 @@ class AnsweringReceiver final : public PeerReceiver {
     if (!answer.ok()) return call->Respond(answer);
     call->RespondWith(SendReply());
   }
-  void OnHeard(int) override {}
   absl::Status failure() const override { return absl::OkStatus(); }
   void OnNewerView(const GroupViewId&) override {}
 
