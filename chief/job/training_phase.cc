@@ -147,17 +147,19 @@ void TrainingPhase::WatchSynchronousQuorum() {
   job_->WatchShortage(quorum.possible < job_->record.required);
 }
 
-// One view is announced at a time. Steps from its first one on are granted when every shard has it:
-// no token of them can exist before.
+// One view is announced at a time. The tokens of its first step are made when the step before
+// closes, which is granted when every shard has the view: workers get no token of the step with
+// other shares.
 void TrainingPhase::FollowReplicas() {
   ElasticReplicas& replicas = *job_->replicas;
   replicas.SetConfirmed(job_->views->confirmed());
   if (!job_->views->HasConfirmedReplicas()) return;
   steps_.HoldFrom(std::nullopt);
-  const GlobalStep first = steps_.next_grant();
-  if (stopped_ || first >= job_->inputs.plan.max_steps) return;
-  if (!replicas.Update(job_->record.global_step, first, job_->now())) return;
-  steps_.HoldFrom(first);
+  if (stopped_) return;
+  const GlobalStep held = steps_.next_grant();
+  if (held.next() >= job_->inputs.plan.max_steps) return;
+  if (!replicas.Update(job_->record.global_step, held.next(), job_->now())) return;
+  steps_.HoldFrom(held);
   job_->AnnounceReplicas();
 }
 
