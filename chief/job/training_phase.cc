@@ -157,7 +157,8 @@ void TrainingPhase::FollowReplicas() {
   steps_.HoldFrom(std::nullopt);
   if (stopped_) return;
   const GlobalStep held = steps_.next_grant();
-  if (held.next() >= job_->inputs.plan.max_steps) return;
+  // No step is left that could begin it, but those that are open need fewer gradients then.
+  if (held.next() >= job_->inputs.plan.max_steps && !replicas.quorum().is_short) return;
   if (!replicas.Update(job_->record.global_step, held.next(), job_->now())) return;
   steps_.HoldFrom(held);
   job_->AnnounceReplicas();

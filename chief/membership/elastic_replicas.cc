@@ -28,9 +28,10 @@ bool ElasticReplicas::Begin(GlobalStep first) {
 
 bool ElasticReplicas::Update(GlobalStep at_hand, GlobalStep first, absl::Duration now) {
   const ReplicaView& newest = views_.newest();
-  if (first <= newest.first) return false;
   std::vector<WorkerIndex> chosen = ChooseReplicas(rules_, Candidates(now), &newest);
   if (chosen.empty() || chosen == newest.workers) return false;
+  // Of a view that is announced already no step changes: the next one follows it.
+  first = std::max(first, newest.first.next());
   ReplicaView view = MakeReplicaView(rules_, newest.number + 1, first, std::move(chosen));
   LOCKSTEP_CHECK(views_.Add(std::move(view)).ok());
   views_.ForgetBefore(at_hand);

@@ -34,8 +34,9 @@ class ElasticReplicas {
 
   // Makes the first view, of the confirmed members, from `first` on. False: too few of them fit.
   bool Begin(GlobalStep first);
-  // Makes the view that follows the newest one from `first` on, which no shard has been granted;
-  // false: it stays as it is. Views that ended before `at_hand` are forgotten.
+  // Makes the view that follows the newest one, from `first` or the step after the newest's first
+  // on, whichever is later; false: it stays as it is. No worker can have a token of `first` yet.
+  // Views that ended before `at_hand` are forgotten.
   bool Update(GlobalStep at_hand, GlobalStep first, absl::Duration now);
 
   // Gradients that a step needs: those that its view says, fewer where replicas of its view are

@@ -92,13 +92,14 @@ TEST_CASE("a worker joins when every shard knows it and it is ready") {
   CHECK(f.replicas.ShareOf(GlobalStep(2), WorkerIndex(2)) == ReplicaShare{2, 3, 2});
 }
 
-TEST_CASE("there is one view for a step") {
+TEST_CASE("a view begins after the one before") {
   Fixture f;
   f.Join(2);
   f.Confirm();
   f.Report(2, {.ready = true});
-  CHECK_FALSE(f.replicas.Update(GlobalStep(0), GlobalStep(0), f.now));
-  CHECK(f.Newest() == Workers{0, 1});
+  REQUIRE(f.replicas.Update(GlobalStep(0), GlobalStep(0), f.now));
+  CHECK(f.Newest() == Workers{0, 1, 2});
+  CHECK(f.replicas.views().newest().first == GlobalStep(1));
 }
 
 TEST_CASE("a worker departs: it is left out from a later step on, and needed until then") {
@@ -163,6 +164,25 @@ TEST_CASE("SHRINK: a lost replica is left out when no shard has it any more") {
   REQUIRE(f.Update(7));
   CHECK(f.Newest() == Workers{1});
   CHECK(f.replicas.RequiredOf(GlobalStep(5)) == 1);
+}
+
+TEST_CASE("SHRINK: of two that are lost in one step neither holds it up") {
+  Fixture f(OnShortage::kShrink);
+  for (const uint32_t worker : {2, 3}) f.Join(worker);
+  for (const uint32_t worker : {0, 1, 2, 3}) f.Report(worker, {.ready = true});
+  f.Confirm();
+  REQUIRE(f.Update(3));
+  f.Lose({0, 1, 3});
+  f.Confirm();
+  REQUIRE(f.Update(7));
+  CHECK(f.replicas.RequiredOf(GlobalStep(5)) == 3);
+  f.Lose({0, 1});
+  f.Confirm();
+  REQUIRE(f.Update(7));
+  CHECK(f.Newest() == Workers{0, 1});
+  CHECK(f.replicas.views().newest().first == GlobalStep(8));
+  CHECK(f.replicas.RequiredOf(GlobalStep(5)) == 2);
+  CHECK_FALSE(f.replicas.Evaluate(GlobalStep(5)).is_short);
 }
 
 TEST_CASE("a goodbye is final, whatever the policy") {
