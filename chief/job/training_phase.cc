@@ -177,7 +177,8 @@ void TrainingPhase::WatchReplicas() {
         {.outcome = TooFewWorkers(shortage(), OnShortage::kAbort), .save_first = true});
   }
   if (quorum.is_short && !was_short) log::Warning(absl::StrCat("waiting for ", shortage()));
-  job_->WatchShortage(quorum.is_short);
+  // Lost ones are given up one by one, each after its own wait.
+  job_->WatchShortage(quorum.is_short && !job_->replicas->HasEnough());
 }
 
 void TrainingPhase::Remind() {

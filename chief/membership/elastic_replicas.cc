@@ -45,23 +45,34 @@ std::vector<WorkerIndex> ElasticReplicas::Candidates(absl::Duration now) {
   const uint32_t end = std::max(known, views_.newest().workers.back().value() + 1);
   for (uint32_t i = 0; i < end; ++i) {
     const WorkerIndex worker(i);
-    const MemberRecord member = i < known ? membership_->members()[i] : MemberRecord();
-    const bool is_replica = views_.newest().Has(worker);
     const bool is_live = IsLive(worker);
     if (is_live) missing_since_.erase(worker);
-    const bool stays = is_live ? !member.report.departing : !IsGivenUp(worker, now);
-    const bool joins = is_live && stays && member.report.ready && IsConfirmed(worker);
-    if (is_replica ? stays : joins) candidates.push_back(worker);
+    const bool is_awaited = !is_live && views_.newest().Has(worker) && !IsGivenUp(worker, now);
+    if (is_awaited || MayTakePart(worker)) candidates.push_back(worker);
   }
   return candidates;
+}
+
+bool ElasticReplicas::MayTakePart(WorkerIndex worker) const {
+  if (!IsLive(worker)) return false;
+  const WorkerReport& report = membership_->members()[worker.value()].report;
+  if (report.departing) return false;
+  return views_.newest().Has(worker) || (report.ready && IsConfirmed(worker));
+}
+
+bool ElasticReplicas::HasEnough() const {
+  std::vector<WorkerIndex> live;
+  for (uint32_t i = 0; i < membership_->members().size(); ++i) {
+    if (MayTakePart(WorkerIndex(i))) live.emplace_back(i);
+  }
+  return !ChooseReplicas(rules_, live, &views_.newest()).empty();
 }
 
 bool ElasticReplicas::IsGivenUp(WorkerIndex worker, absl::Duration now) {
   const absl::Duration since = missing_since_.try_emplace(worker, now).first->second;
   // A shard that has it as a member still would count a late gradient of it beside fewer others.
   if (IsConfirmed(worker)) return false;
-  const auto& members = membership_->members();
-  if (worker.value() < members.size() && members[worker.value()].has_left) return true;
+  if (HasLeft(worker)) return true;
   switch (on_shortage_) {
     case OnShortage::kShrink:
       return true;
@@ -76,6 +87,11 @@ bool ElasticReplicas::IsGivenUp(WorkerIndex worker, absl::Duration now) {
 bool ElasticReplicas::IsLive(WorkerIndex worker) const {
   const auto& members = membership_->members();
   return worker.value() < members.size() && members[worker.value()].state == MemberState::kLive;
+}
+
+bool ElasticReplicas::HasLeft(WorkerIndex worker) const {
+  const auto& members = membership_->members();
+  return worker.value() < members.size() && members[worker.value()].has_left;
 }
 
 bool ElasticReplicas::IsConfirmed(WorkerIndex worker) const {

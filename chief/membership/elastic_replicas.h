@@ -45,12 +45,18 @@ class ElasticReplicas {
   ReplicaShare ShareOf(GlobalStep step, WorkerIndex worker) const;
   // Whether the step can close.
   const Quorum& Evaluate(GlobalStep step);
+  // Whether those who live are enough for a view, once all others are given up.
+  bool HasEnough() const;
   // As of the last Evaluate.
   const Quorum& quorum() const { return quorum_; }
 
  private:
   bool IsLive(WorkerIndex worker) const;
   bool IsConfirmed(WorkerIndex worker) const;
+  // It has said goodbye.
+  bool HasLeft(WorkerIndex worker) const;
+  // In the next view: it lives, stays, and is in the newest one or ready for it.
+  bool MayTakePart(WorkerIndex worker) const;
   // Whether the job goes on without this replica of the newest view, which is not live.
   bool IsGivenUp(WorkerIndex worker, absl::Duration now);
   std::vector<WorkerIndex> Candidates(absl::Duration now);

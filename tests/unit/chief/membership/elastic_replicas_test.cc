@@ -185,6 +185,19 @@ TEST_CASE("SHRINK: of two that are lost in one step neither holds it up") {
   CHECK_FALSE(f.replicas.Evaluate(GlobalStep(5)).is_short);
 }
 
+TEST_CASE("WAIT: the job goes on where those who live are enough without the lost ones") {
+  Fixture f(OnShortage::kWait, {.min_replicas = 2, .global_batch = 12});
+  CHECK(f.replicas.HasEnough());
+  f.Lose({1});
+  f.Confirm();
+  CHECK_FALSE(f.replicas.HasEnough());
+  f.Join(2);
+  CHECK_FALSE(f.replicas.HasEnough());
+  f.Report(2, {.ready = true});
+  f.Confirm();
+  CHECK(f.replicas.HasEnough());
+}
+
 TEST_CASE("a goodbye is final, whatever the policy") {
   for (const OnShortage policy : {OnShortage::kWait, OnShortage::kShrink, OnShortage::kAbort}) {
     Fixture f(policy);
