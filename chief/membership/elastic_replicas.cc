@@ -122,7 +122,9 @@ const Quorum& ElasticReplicas::Evaluate(GlobalStep step) {
         std::ranges::count_if(view->workers, [this](WorkerIndex w) { return IsLive(w); });
   }
   quorum_.is_short = quorum_.possible < quorum_.required;
-  quorum_.must_end = quorum_.is_short && on_shortage_ == OnShortage::kAbort;
+  const auto is_lost = [this](WorkerIndex w) { return !IsLive(w) && !HasLeft(w); };
+  quorum_.must_end = quorum_.is_short && on_shortage_ == OnShortage::kAbort && view != nullptr &&
+                     std::ranges::any_of(view->workers, is_lost);
   return quorum_;
 }
 

@@ -202,6 +202,8 @@ TEST_CASE("a goodbye is final, whatever the policy") {
   for (const OnShortage policy : {OnShortage::kWait, OnShortage::kShrink, OnShortage::kAbort}) {
     Fixture f(policy);
     REQUIRE(f.membership.Leave(WorkerIndex(0), Fixture::Of(0), f.now).ok());
+    // Before every shard knows it, too.
+    CHECK_FALSE(f.replicas.Evaluate(GlobalStep(5)).must_end);
     f.Confirm();
     REQUIRE(f.Update(7));
     CHECK(f.Newest() == Workers{1});
