@@ -66,7 +66,7 @@ class Evaluator {
   // Makes a tower for batches of `sizes`, besides those of the whole test set.
   absl::Status MakeTower(std::vector<int64_t> sizes);
   absl::Status MakeVariables();
-  // Makes what is missing for this lease.
+  // Makes the variables, and the tower for this lease, where they are not there yet.
   absl::Status Prepare(const EvaluationLease& lease);
   absl::StatusOr<EvaluationResult> Evaluate(const EvaluationLease& lease);
   // What the batch reads, of exactly this version.

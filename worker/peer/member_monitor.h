@@ -43,8 +43,8 @@ class MemberMonitor {
   // Nothing happens any more, and the clock is not asked.
   void Close();
 
-  // The member has answered a call. Its own calls do not count: who cannot be called ends every
-  // reduction, whatever it sends.
+  // The member has answered a call. Its calls to this worker do not count: a member that this
+  // worker cannot call never gets its messages.
   void OnAnswered(int position);
   // A call to the member has failed: why it is silent, if it stays so.
   void OnError(int position, const absl::Status& error);

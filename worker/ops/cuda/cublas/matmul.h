@@ -15,8 +15,8 @@ namespace lockstep::worker::cuda {
 // What the products of one context share. Copies are the same object.
 class CublasLtHandle {
  public:
-  // `device` and `library` outlive it. Both ends of its life wait for captures of the device's
-  // streams, on whatever thread: cuBLASLt may wait for the device then, which ends a capture.
+  // `device` and `library` outlive it. It is made and destroyed while no stream of the device
+  // captures: cuBLASLt may wait for the device then, and the capture would be lost.
   static absl::StatusOr<CublasLtHandle> Create(const CudaDevice* device,
                                                const CublasLtLibrary* library);
 

@@ -16,8 +16,8 @@ namespace lockstep::worker::cuda {
 // What the convolutions of one context share. Copies are the same object.
 class CudnnHandle {
  public:
-  // `device` and `library` outlive it. Both ends of its life wait for captures of the device's
-  // streams, on whatever thread: cuDNN may wait for the device then, which ends a capture.
+  // `device` and `library` outlive it. It is made and destroyed while no stream of the device
+  // captures: cuDNN may wait for the device then, and the capture would be lost.
   static absl::StatusOr<CudnnHandle> Create(const CudaDevice* device, const CudnnLibrary* library);
 
   const CudnnLibrary& library() const { return *library_; }
