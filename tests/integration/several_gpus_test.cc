@@ -88,11 +88,13 @@ TEST_CASE("a worker's status tells what each of its GPUs is used for") {
     CHECK(gpu.graph_steps() > 0);
     CHECK(gpu.training_steps() > gpu.graph_steps());  // the first is enqueued
     CHECK(gpu.graph_error().empty());
-    // Of the first layer, whose input needs no gradient.
     REQUIRE(gpu.engines_size() == 1);
     CHECK(gpu.engines(0).engine() == 57);
-    CHECK(gpu.engines(0).convolutions() == 2);
   }
+  // Forward and gradient of the kernel: the input of the first layer needs none. The first GPU also
+  // evaluates, in batches of two sizes.
+  CHECK(status->worker().gpus(0).engines(0).convolutions() == 4);
+  CHECK(status->worker().gpus(1).engines(0).convolutions() == 2);
   const auto on_cpu = FetchStatus(cluster.spec().workers[1], absl::Seconds(1));
   REQUIRE(on_cpu.ok());
   CHECK(on_cpu->worker().device() == "cpu");
