@@ -43,9 +43,8 @@ TEST_CASE("replicas train until the step shard has applied its last gradient") {
     // told what became of it.
     CHECK(examples >= 60 * 8);
     CHECK(verdicts == examples / 8 * parts);
-    // Which gradient is the last, and how old, depends on the threads.
-    CHECK(job.Values("train/loss")[0] > 0);
-    CHECK(job.Values("scores/bias")[0] != 0);
+    // Not the loss of the last gradient: which that is, and how old, depends on the threads.
+    CHECK(job.MeanLoss() < 0.1);  // ln 2 at first
   }
 }
 

@@ -21,7 +21,10 @@
 #include "tests/unit/worker/support/fetched_variables.h"
 #include "tests/unit/worker/support/ps_cluster.h"
 #include "worker/data/prefetch_to_device/device_prefetcher.h"
+#include "worker/device/cpu/cpu_device.h"
+#include "worker/evaluate/evaluate_range.h"
 #include "worker/local_sync/local_sync_pipeline.h"
+#include "worker/ops/cpu/ops.h"
 #include "worker/step/step_runner.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
@@ -152,6 +155,25 @@ class ClickJob {
     std::abort();
   }
 
+  // Of the variables at the end over all clicks, computed on the CPU.
+  double MeanLoss() {
+    std::vector<std::vector<float>> values;
+    std::vector<TensorView> views;
+    for (const ModelVariable& variable : graph_.variables()) {
+      values.push_back(Values(variable.name));
+      views.push_back({DType::kFloat32, variable.shape, values.back().data()});
+    }
+    DataDef data = Data();
+    data.mutable_csv()->set_test(folder_.Path("train.csv"));
+    const auto clicks = *TestSet::Open(data, Spec());
+    const int64_t count = clicks->num_examples();
+    CpuDevice device(1);
+    const auto tower =
+        *Tower::Create(graph_, &device, cpu::Ops(), {.batches = {count}, .training = false});
+    return EvaluateRange(tower.get(), *clicks, VariableValues{views}, 0, count, count)->loss_sum /
+           static_cast<double>(count);
+  }
+
   // Of each step.
   std::vector<float> losses() { return cluster_.losses(); }
   PsCluster& cluster() { return cluster_; }
@@ -171,6 +193,10 @@ class ClickJob {
 
  private:
   static std::string TimelineName(uint32_t worker) { return absl::StrCat(worker, ".csv"); }
+
+  ExampleSpec Spec() const {
+    return {graph_.input_shape(), graph_.is_classifier(), graph_.num_outputs()};
+  }
 
   DataDef Data() const {
     if (options_.data.has_value()) return *options_.data;
@@ -220,12 +246,11 @@ class ClickJob {
 
   absl::StatusOr<std::unique_ptr<Pipeline>> OpenData(const DataDef& data, uint32_t worker,
                                                      Device* device) const {
-    const ExampleSpec spec{graph_.input_shape(), graph_.is_classifier(), graph_.num_outputs()};
     if (options_.loads.has_value()) {
       return LocalSyncPipeline::Open(
-          data, spec, {.seed = kDataSeed, .replica = worker, .loads = *options_.loads}, device);
+          data, Spec(), {.seed = kDataSeed, .replica = worker, .loads = *options_.loads}, device);
     }
-    auto host = Pipeline::Open(data, spec,
+    auto host = Pipeline::Open(data, Spec(),
                                {.seed = kDataSeed,
                                 .replica = worker,
                                 .num_replicas = options_.workers,
