@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -19,9 +20,11 @@ bool IsBelow(const std::filesystem::path& path, const std::filesystem::path& fol
   return of_folder == folder.end();
 }
 
-// Without a slash at its end, which would count as an empty name.
-std::filesystem::path Resolved(const std::string& path, std::error_code* error) {
-  std::filesystem::path resolved = std::filesystem::weakly_canonical(path, *error);
+// Without a slash at its end, which would count as an empty name. nullopt: the disk does not say.
+std::optional<std::filesystem::path> Resolved(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path resolved = std::filesystem::weakly_canonical(path, error);
+  if (error || resolved.empty()) return std::nullopt;
   return resolved.has_filename() ? resolved : resolved.parent_path();
 }
 
@@ -41,14 +44,14 @@ absl::StatusOr<PathRoots> PathRoots::Create(const std::vector<std::string>& fold
 
 absl::Status PathRoots::Check(const std::string& path, const std::string& remedy) const {
   if (folders_.empty()) return absl::OkStatus();
-  std::error_code error;
-  const std::filesystem::path resolved = Resolved(path, &error);
   // A relative path depends on where this process was started; a NUL would end it for the kernel.
-  const bool is_plain = absl::StartsWith(path, "/") && !absl::StrContains(path, '\0') && !error;
-  const bool is_allowed = is_plain && std::ranges::any_of(folders_, [&](const std::string& folder) {
-                            return IsBelow(resolved, Resolved(folder, &error));
-                          });
-  if (is_allowed) return absl::OkStatus();
+  const bool is_plain = absl::StartsWith(path, "/") && !absl::StrContains(path, '\0');
+  const auto resolved = is_plain ? Resolved(path) : std::nullopt;
+  const auto holds_it = [&](const std::string& folder) {
+    const auto root = Resolved(folder);
+    return root.has_value() && IsBelow(*resolved, *root);
+  };
+  if (resolved.has_value() && std::ranges::any_of(folders_, holds_it)) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(Printable(path, kShownPath), " is not below ",
                                                   absl::StrJoin(folders_, " or "),
                                                   ". Remedy: ", remedy));

@@ -43,6 +43,16 @@ TEST_CASE("Paths lie in a root once their links and dots are followed") {
   }
 }
 
+TEST_CASE("Nothing lies in a root that cannot be resolved") {
+  const test::TemporaryFolder folder;
+  const std::string loop = folder.Path("loop"), one = folder.Path("one");
+  REQUIRE(::symlink(loop.c_str(), loop.c_str()) == 0);
+  const PathRoots roots = PathRoots::Create({loop, one}).value();
+  CHECK(absl::IsPermissionDenied(roots.Check("/etc", "")));
+  CHECK(absl::IsPermissionDenied(roots.Check(loop + "/x", "")));
+  CHECK(roots.Check(one + "/x", "").ok());
+}
+
 TEST_CASE("A root is an absolute path") {
   CHECK(absl::IsInvalidArgument(PathRoots::Create({"/a", "b"}).status()));
   CHECK(absl::IsInvalidArgument(PathRoots::Create({""}).status()));
