@@ -81,9 +81,9 @@ absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Mani
                                              std::vector<std::string>* warnings = nullptr,
                                              const PublishCheck& check = nullptr);
 
-// Deletes what a save of this step that failed has left, so that it takes no room: its folder, or
-// where that has a checkpoint, the shard files there that the manifest does not name. `check` as
-// above.
+// Deletes what a save of this step that failed has left, so that it takes no room: its shards and
+// its folder, unless other files are in it; where it has a checkpoint, the shard files there that
+// the manifest does not name. `check` as above.
 absl::Status RemoveUnfinishedSave(const std::string& root, int64_t step, const PublishCheck& check);
 
 // The folder that shards of this step write into: <root>/ckpt-<step>.

@@ -1,5 +1,6 @@
 #include "common/checkpoint/retention.h"
 
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <vector>
@@ -15,21 +16,44 @@
 namespace lockstep {
 namespace {
 
+bool IsLink(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_symlink(path, error);
+}
+
 // The manifest goes first, also on the disk: a checkpoint that is half deleted does not exist, not
-// even after a power failure.
+// even after a power failure. A link to one elsewhere goes alone.
 absl::Status RemoveCheckpoint(const std::string& root, int64_t step, const PublishCheck& check) {
   const std::string folder = CheckpointFolder(root, step);
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_manifest, HasManifest(folder));
-  if (has_manifest) {
+  if (!IsLink(folder)) {
     LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, kManifestFile, check));
     LOCKSTEP_RETURN_IF_ERROR(SyncFolder(folder));
   }
   return RemoveTree(root, CheckpointName(step), check);
 }
 
+// What a save that did not end leaves. Without a manifest the folder may as well be another
+// program's: it goes only if it held nothing else.
 absl::Status RemoveUnfinished(const std::string& root, int64_t step, const PublishCheck& check) {
+  const std::string folder = CheckpointFolder(root, step);
+  if (IsLink(folder)) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFolder(folder));
+  for (const std::string& name : names) {
+    if (absl::StartsWith(name, kShardPrefix)) {
+      LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, name, check));
+    }
+  }
+  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
+  LOCKSTEP_RETURN_IF_ERROR(RemoveTemporaryFiles(folder));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> rest, ListFolder(folder));
+  return rest.empty() ? RemoveTree(root, CheckpointName(step), check) : absl::OkStatus();
+}
+
+absl::Status RemoveBefore(const std::string& root, int64_t step, bool is_wanted,
+                          const PublishCheck& check) {
   LOCKSTEP_ASSIGN_OR_RETURN(const bool has_manifest, HasManifest(CheckpointFolder(root, step)));
-  return has_manifest ? absl::OkStatus() : RemoveCheckpoint(root, step, check);
+  if (!has_manifest) return RemoveUnfinished(root, step, check);
+  return is_wanted ? absl::OkStatus() : RemoveCheckpoint(root, step, check);
 }
 
 // Of the last checkpoint to keep; nullopt: there are not so many.
@@ -53,8 +77,7 @@ absl::Status RemoveOldCheckpoints(const std::string& root, const Manifest& newes
   for (const int64_t step : steps) {
     if (step >= newest.step) continue;
     const bool is_wanted = !oldest.has_value() || step >= *oldest;
-    status.Update(is_wanted ? RemoveUnfinished(root, step, check)
-                            : RemoveCheckpoint(root, step, check));
+    status.Update(RemoveBefore(root, step, is_wanted, check));
   }
   LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   status.Update(RemoveTemporaryFiles(root));
@@ -82,7 +105,7 @@ absl::Status RemoveUnfinishedSave(const std::string& root, int64_t step,
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_begun, FindFolder(folder));
   if (!is_begun) return absl::OkStatus();
   const absl::StatusOr<Manifest> manifest = ReadManifest(folder);
-  if (absl::IsNotFound(manifest.status())) return RemoveCheckpoint(root, step, check);
+  if (absl::IsNotFound(manifest.status())) return RemoveUnfinished(root, step, check);
   LOCKSTEP_RETURN_IF_ERROR(manifest.status());
   // After a failed sync of the folder the manifest before may come back: its shards stay.
   LOCKSTEP_RETURN_IF_ERROR(SyncFolder(folder));

@@ -183,15 +183,28 @@ TEST_CASE("of those that are kept only the history that goes on counts") {
   CHECK(Steps(root) == std::vector<int64_t>{9, 7, 6, 5, 4});
 }
 
-TEST_CASE("deleting an old checkpoint that is a symbolic link spares what it points to") {
+TEST_CASE("an old checkpoint that is a symbolic link goes without what it points to") {
   const TemporaryFolder root;
   REQUIRE(WriteExample(root.Path("archive"), 1).ok());
   std::filesystem::create_directory(root.Path("run"));
-  REQUIRE(::symlink("../archive/ckpt-1/shard-0-of-2.safetensors", root.Path("run/s").c_str()) == 0);
-  REQUIRE(::symlink("../archive", root.Path("run/ckpt-1").c_str()) == 0);
+  REQUIRE(::symlink("../archive/ckpt-1", root.Path("run/ckpt-1").c_str()) == 0);
   REQUIRE(WriteExample(root.Path("run"), 2, 1).ok());
   CHECK(*ListCheckpoints(root.Path("run")) == std::vector<int64_t>{2});
   CHECK(ResolveCheckpoint(root.Path("archive")).ok());
+}
+
+TEST_CASE("a folder with the name of a checkpoint keeps what no save has written") {
+  const TemporaryFolder root;
+  root.Write("ckpt-1/model.pt", "another program's");
+  root.Write("ckpt-1/shard-0-of-2.safetensors", "half");
+  std::filesystem::create_directory(root.Path("elsewhere"));
+  REQUIRE(::symlink("elsewhere", root.Path("ckpt-3").c_str()) == 0);
+  REQUIRE(WriteExample(root.path(), 4, 1).ok());
+  CHECK(*ListFolder(root.Path("ckpt-1")) == std::vector<std::string>{"model.pt"});
+  CHECK(Steps(root) == std::vector<int64_t>{4, 3, 1});
+  root.Write("ckpt-5/model.pt", "another program's");
+  REQUIRE(RemoveUnfinishedSave(root.path(), 5, nullptr).ok());
+  CHECK(root.Read("ckpt-5/model.pt") == "another program's");
 }
 
 TEST_CASE("a shard that is missing or of another size stops the commit") {
