@@ -44,12 +44,20 @@ std::string ParserWords(absl::string_view what) {
   return words;
 }
 
+// What is copied and printed recursively must not be nested as deeply as a file has room for.
+constexpr int kMostLevels = 16;
+
 // The value, where a key that is written twice in one object is an error: JSON leaves open which
 // one counts, and half of a cluster would silently be lost.
 absl::StatusOr<json> ParseJson(absl::string_view text) {
   std::vector<std::set<std::string>> keys;
   std::string twice;
-  const auto note = [&](int, json::parse_event_t event, json& parsed) {
+  bool is_too_deep = false;
+  const auto note = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (depth >= kMostLevels) {
+      is_too_deep = true;
+      return false;
+    }
     if (event == json::parse_event_t::object_start) keys.emplace_back();
     if (event == json::parse_event_t::object_end) keys.pop_back();
     if (event == json::parse_event_t::key) {
@@ -60,6 +68,9 @@ absl::StatusOr<json> ParseJson(absl::string_view text) {
   };
   try {
     json value = json::parse(text.begin(), text.end(), note);
+    if (is_too_deep) {
+      return Invalid("nested deeper than ", kMostLevels, " levels. Remedy: ", kForm);
+    }
     if (!twice.empty()) return Invalid("the key ", twice, " is given twice. Remedy: write it once");
     return value;
   } catch (const json::parse_error& error) {

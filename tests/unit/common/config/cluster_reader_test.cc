@@ -107,6 +107,18 @@ TEST_CASE("Malformed JSON names line and column") {
              Contains("the key \"ps\" is given twice"));
 }
 
+TEST_CASE("Brackets in a million levels are refused") {
+  for (const char* member :
+       {"\"task\": ", "\"task\": {\"type\": \"ps\", \"index\": ", "\"other\": "}) {
+    const std::string text =
+        absl::StrCat(R"({"cluster": {}, )", member, std::string(1'000'000, '['));
+    CHECK_THAT(ErrorOf(text), Contains("unexpected end of input"));
+    CHECK_THAT(
+        ErrorOf(absl::StrCat(text, std::string(1'000'000, ']'), member[8] == '{' ? "}}" : "}")),
+        Contains("nested deeper than 16 levels. Remedy: write "));
+  }
+}
+
 TEST_CASE("The wrong form names the entry") {
   struct Case {
     const char* text;
