@@ -1,28 +1,24 @@
 #include "deploy/cli/json_output.h"
 
-#include <utility>
-
 #include "common/base/annotate.h"
 #include "common/base/remedy.h"
-#include "common/base/status_macros.h"
+#include "common/fs/atomic_file.h"
 
 namespace lockstep::deploy {
 
 absl::StatusOr<JsonOutput> JsonOutput::Create(const std::string& path) {
   JsonOutput output;
   if (path.empty()) return output;
-  absl::StatusOr<AtomicFile> file = AtomicFile::Create(path);
-  if (!file.ok()) {
-    return AddRemedy(Annotate(file.status(), "--json"), "name a file in a folder that exists");
+  // Not kept until the end: in a folder of checkpoints the chief deletes temporary files.
+  if (const absl::Status made = AtomicFile::Create(path).status(); !made.ok()) {
+    return AddRemedy(Annotate(made, "--json"), "name a file in a folder that exists");
   }
-  output.file_.emplace(*std::move(file));
+  output.path_ = path;
   return output;
 }
 
 absl::Status JsonOutput::Write(absl::string_view json) {
-  if (!file_) return absl::OkStatus();
-  LOCKSTEP_RETURN_IF_ERROR(file_->Append(json));
-  return file_->Commit();
+  return path_.empty() ? absl::OkStatus() : WriteFileAtomically(path_, json);
 }
 
 }  // namespace lockstep::deploy

@@ -1,14 +1,12 @@
-// The file of --json: opened before the work, so that a bad path is known at once, and written
-// whole at its end.
+// The file of --json: tried before the work, so that a bad path is known at once, and written whole
+// at its end.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/fs/atomic_file.h"
 
 namespace lockstep::deploy {
 
@@ -20,7 +18,7 @@ class JsonOutput {
   absl::Status Write(absl::string_view json);
 
  private:
-  std::optional<AtomicFile> file_;
+  std::string path_;
 };
 
 }  // namespace lockstep::deploy
