@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/exit_code.h"
+#include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
 #include "common/config/flags.h"
 #include "deploy/cli/console.h"
@@ -76,6 +77,9 @@ absl::StatusOr<int> Demo(Console* console) {
 }  // namespace lockstep::deploy
 
 int main(int argc, char** argv) {
+  lockstep::OpenStandardStreams();
+  // The run goes on when the reader of its output has gone.
+  lockstep::IgnoreBrokenPipes();
   lockstep::deploy::Supervisor::BlockSignals();
   if (const auto flags =
           lockstep::HandleFlags("lockstep demo", lockstep::deploy::kUsage, argc, argv);
