@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/base/exit_code.h"
+#include "common/base/printable.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -91,7 +92,7 @@ std::optional<ExitCode> DecodeDetails(const std::string& encoded) {
 
 absl::Status FromGrpc(const grpc::Status& status) {
   const absl::Status converted(static_cast<absl::StatusCode>(status.error_code()),
-                               status.error_message());
+                               Printable(status.error_message(), kMaxMessage));
   const std::optional<ExitCode> code = DecodeDetails(status.error_details());
   return converted.ok() || !code.has_value() ? converted : WithExitCode(converted, *code);
 }

@@ -43,6 +43,11 @@ TEST_CASE("Details that are none of ours leave the exit code to the status") {
         ExitCode::kInputNotFound);
 }
 
+TEST_CASE("What a peer writes stays on one line of a log or terminal") {
+  const grpc::Status forged(grpc::StatusCode::NOT_FOUND, "no\nchief: saved\x1b[2J");
+  CHECK(FromGrpc(forged).message() == "no\\nchief: saved\\x1b[2J");
+}
+
 TEST_CASE("A message too long for a header is cut") {
   const grpc::Status status = ToGrpc(absl::InternalError(std::string(100000, 'x')));
   CHECK(status.error_code() == grpc::StatusCode::INTERNAL);
