@@ -43,7 +43,7 @@ absl::StatusOr<CublasLtHandle> CublasLtHandle::Create(const CudaDevice* device,
   absl::Status made;
   device->CallOutsideCaptures(
       [&] { made = library->ToStatus((*library)->Create(&handle), "cublasLtCreate"); });
-  LOCKSTEP_RETURN_IF_ERROR(made);
+  if (!made.ok()) return WithExitCode(made, ExitCode::kDeviceFailed);
   return CublasLtHandle(device, library, handle);
 }
 

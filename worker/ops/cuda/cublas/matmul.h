@@ -16,7 +16,8 @@ namespace lockstep::worker::cuda {
 class CublasLtHandle {
  public:
   // `device` and `library` outlive it. It is made and destroyed while no stream of the device
-  // captures: cuBLASLt may wait for the device then, and the capture would be lost.
+  // captures: cuBLASLt may wait for the device then, and the capture would be lost. An error has
+  // the exit code of a device that has failed.
   static absl::StatusOr<CublasLtHandle> Create(const CudaDevice* device,
                                                const CublasLtLibrary* library);
 

@@ -14,7 +14,7 @@ absl::StatusOr<CudnnHandle> CudnnHandle::Create(const CudaDevice* device,
   absl::Status made;
   device->CallOutsideCaptures(
       [&] { made = library->ToStatus((*library)->Create(&handle), "cudnnCreate"); });
-  LOCKSTEP_RETURN_IF_ERROR(made);
+  if (!made.ok()) return WithExitCode(made, ExitCode::kDeviceFailed);
   return CudnnHandle(device, library, handle);
 }
 

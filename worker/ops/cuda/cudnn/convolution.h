@@ -17,7 +17,8 @@ namespace lockstep::worker::cuda {
 class CudnnHandle {
  public:
   // `device` and `library` outlive it. It is made and destroyed while no stream of the device
-  // captures: cuDNN may wait for the device then, and the capture would be lost.
+  // captures: cuDNN may wait for the device then, and the capture would be lost. An error has the
+  // exit code of a device that has failed.
   static absl::StatusOr<CudnnHandle> Create(const CudaDevice* device, const CudnnLibrary* library);
 
   const CudnnLibrary& library() const { return *library_; }

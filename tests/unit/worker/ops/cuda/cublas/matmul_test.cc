@@ -127,6 +127,16 @@ TEST_CASE("whichever call fails while a product is enqueued, the device has fail
   CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
 }
 
+TEST_CASE("a device on which cuBLASLt cannot start has failed") {
+  const auto device = test::MakeFakeGpu(1);
+  CublasLtFunctions functions = *test::FakeCublasLt().operator->().operator->();
+  functions.Create = [](CublasLtContext**) { return test::kCublasInvalidValue; };
+  const CublasLtLibrary library(functions);
+  const absl::Status failed = CublasLtHandle::Create(device.get(), &library).status();
+  CHECK_THAT(std::string(failed.message()), Catch::StartsWith("cublasLtCreate: "));
+  CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
+}
+
 TEST_CASE("a handle that another thread makes and destroys leaves a capture as it is") {
   const auto device = test::MakeFakeGpu(1);
   const auto stream = *device->CreateStream({});

@@ -122,6 +122,15 @@ TEST_CASE("whichever call fails while a convolution is enqueued, the device has 
   }
 }
 
+TEST_CASE("a device on which cuDNN cannot start has failed") {
+  const Gpu gpu;
+  FakeCudnn fake({FakeEngine{}});
+  fake.FailCall(0);
+  const absl::Status failed = CudnnHandle::Create(gpu.device.get(), &FakeCudnn::library()).status();
+  CHECK_THAT(std::string(failed.message()), Catch::StartsWith("cudnnCreate: "));
+  CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
+}
+
 TEST_CASE("a handle that another thread makes and destroys leaves a capture as it is") {
   const Gpu gpu;
   FakeCudnn fake({FakeEngine{}});
