@@ -126,6 +126,11 @@ absl::StatusOr<uint64_t> WholeBudget(const EpochConfig& config, uint64_t bytes, 
 absl::StatusOr<HeldBudget> MakeBudget(const EpochConfig& config, const Catalog& catalog,
                                       uint64_t budget, int64_t tokens) {
   std::vector<HeldBudget::Kind> kinds;
+  // Where workers come and go there may be fewer than a step is to need one day: a view with more
+  // raises it.
+  const uint32_t needed = config.replicas_to_aggregate();
+  const uint32_t copies =
+      config.is_elastic() ? std::min(needed, config.total_num_replicas()) : needed;
   const CatalogEntry* largest = nullptr;  // dense
   uint64_t whole = 0;
   for (size_t i = 0; i < catalog.size(); ++i) {
@@ -150,13 +155,13 @@ absl::StatusOr<HeldBudget> MakeBudget(const EpochConfig& config, const Catalog& 
   if (budget == 0) {
     LOCKSTEP_ASSIGN_OR_RETURN(budget, WholeBudget(config, whole, tokens));
     replica_bytes = whole;
-  } else if (largest != nullptr && budget / config.replicas_to_aggregate() < largest->num_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the budget for held gradients is ", budget, " bytes: expected at least ",
-        config.replicas_to_aggregate(), " gradients (replicas_to_aggregate) of variable \"",
-        largest->name, "\" with ", largest->num_bytes, " bytes each"));
+  } else if (largest != nullptr && budget / copies < largest->num_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the budget for held gradients is ", budget, " bytes: expected at least ",
+                     copies, " gradients (replicas_to_aggregate) of variable \"", largest->name,
+                     "\" with ", largest->num_bytes, " bytes each"));
   }
-  return HeldBudget(std::move(kinds), budget, config.replicas_to_aggregate(), replica_bytes);
+  return HeldBudget(std::move(kinds), budget, copies, replica_bytes);
 }
 
 }  // namespace

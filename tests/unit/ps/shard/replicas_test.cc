@@ -63,5 +63,24 @@ TEST_CASE("a budget grows with the replicas of a step, and never shrinks") {
   CHECK_FALSE(follows.Acquire(0, DType::kFloat32, 0).has_value());
 }
 
+TEST_CASE("where workers come and go, a step may be to need more gradients than there are yet") {
+  CreateVariablesRequest plan =
+      test::PlanOf(test::PlacementOf({{"w", {2}}}), /*total=*/1, /*aggregate=*/3);
+  plan.mutable_sync()->set_min_replicas(1);
+  plan.mutable_sync()->set_replicas_to_aggregate(3);
+  test::Harness h(plan);
+  View view = test::ViewOf(3);
+  REQUIRE(view.replica_views
+              .Add({.number = 1,
+                    .first = GlobalStep(0),
+                    .workers = {WorkerIndex(0), WorkerIndex(1), WorkerIndex(2)},
+                    .aggregate = 3})
+              .ok());
+  REQUIRE(h.shard.SetView(view).ok());
+  const auto grant = h.Grant(0, 3);
+  for (const uint32_t worker : {0u, 1u, 2u}) h.Push(worker, 1, 0, 0, {1, 4});
+  CHECK_FALSE(grant.IsParked());
+}
+
 }  // namespace
 }  // namespace lockstep::ps
