@@ -40,16 +40,17 @@ AttachMemoryReply SharedMemoryRegistry::Offer(const WorkerIdentity& worker,
   if (!own.ok()) return Unavailable(own.status().message());
   if (host != *own) return Unavailable("worker and ps are not on one host");
   absl::MutexLock lock(&mutex_);
-  if (values_ == nullptr) return Unavailable("the ps's values are not in shared memory");
+  const Memory values = values_.lock();
+  if (values == nullptr) return Unavailable("the ps's values are not in shared memory");
   if (server_ == nullptr) {
     auto server = shm::FdPassingServer::Start();
     if (!server.ok()) return Unavailable(server.status().message());
     server_ = *std::move(server);
   }
   const absl::StatusOr<uint64_t> secret =
-      server_->Offer(values_, [this, worker, values = values_](Memory gradients) {
+      server_->Offer(values, [this, worker, seen = std::weak_ptr(values)](Memory gradients) {
         return Attach(worker.worker(),
-                      {worker.epoch(), worker.incarnation(), std::move(gradients), values});
+                      {worker.epoch(), worker.incarnation(), std::move(gradients), seen});
       });
   if (!secret.ok()) return Unavailable(secret.status().message());
   AttachMemoryReply reply;
@@ -61,7 +62,8 @@ AttachMemoryReply SharedMemoryRegistry::Offer(const WorkerIdentity& worker,
 absl::Status SharedMemoryRegistry::Attach(uint32_t worker, Attached attached) {
   Attached old;  // unmapped without the lock
   absl::MutexLock lock(&mutex_);
-  if (attached.values != values_) {
+  const Memory values = values_.lock();
+  if (values == nullptr || attached.values.lock() != values) {
     return absl::AbortedError("the ps has made other variables meanwhile");
   }
   old = std::exchange(attached_[worker], std::move(attached));
@@ -98,7 +100,8 @@ SharedMemoryRegistry::Memory SharedMemoryRegistry::ValuesSeenBy(
     const WorkerIdentity& worker) const {
   absl::MutexLock lock(&mutex_);
   const Attached* const attached = Find(worker);
-  return attached != nullptr && attached->values == values_ ? values_ : nullptr;
+  Memory values = values_.lock();
+  return attached != nullptr && attached->values.lock() == values ? std::move(values) : nullptr;
 }
 
 absl::StatusOr<SharedMemoryRegistry::Memory> SharedMemoryRegistry::GradientsOf(

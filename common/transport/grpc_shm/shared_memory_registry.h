@@ -25,8 +25,8 @@ class SharedMemoryRegistry {
  public:
   using Memory = std::shared_ptr<const shm::Segment>;
 
-  // Memory for published values, which replaces what there was. nullopt, and a line in the log,
-  // where there is not enough.
+  // Memory for published values, which replaces what there was. It is seen while the caller holds
+  // it. nullopt, and a line in the log, where there is not enough.
   std::optional<LentMemory> MakeValues(uint64_t bytes);
 
   // Where the worker may exchange memory, or why not.
@@ -44,14 +44,14 @@ class SharedMemoryRegistry {
     uint64_t epoch = 0;
     uint64_t incarnation = 0;
     Memory gradients;
-    Memory values;  // that it was given
+    std::weak_ptr<const shm::Segment> values;  // that it was given
   };
 
   absl::Status Attach(uint32_t worker, Attached attached);
   const Attached* Find(const WorkerIdentity& worker) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
-  Memory values_ ABSL_GUARDED_BY(mutex_);
+  std::weak_ptr<const shm::Segment> values_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint32_t, Attached> attached_ ABSL_GUARDED_BY(mutex_);  // by worker
   // From the first offer on. Last: its thread uses all above.
   std::unique_ptr<shm::FdPassingServer> server_ ABSL_GUARDED_BY(mutex_);

@@ -20,12 +20,12 @@ using Segments = ReceivedTensors::Segments;
 class Exchanged {
  public:
   Exchanged() {
-    values_ = registry_.MakeValues(256)->bytes;
+    values_ = *registry_.MakeValues(256);
     memory_ = Attach(&registry_, worker());
   }
   static WorkerIdentity worker() { return Identity(0, 100); }
   std::span<std::byte> memory() { return memory_->bytes(); }
-  std::span<std::byte> values() { return values_; }
+  std::span<std::byte> values() { return values_.bytes; }
 
   absl::StatusOr<ReceivedTensors> Resolve(PushRequest request, Segments payload = {}) {
     *request.mutable_worker() = worker();
@@ -48,7 +48,7 @@ class Exchanged {
  private:
   SharedMemoryRegistry registry_;
   const SharedMemoryReferences references_{&registry_};
-  std::span<std::byte> values_;
+  LentMemory values_;
   std::shared_ptr<shm::Segment> memory_;
 };
 

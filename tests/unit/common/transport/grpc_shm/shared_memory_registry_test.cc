@@ -23,7 +23,8 @@ google::protobuf::RepeatedPtrField<Member> Members(uint32_t worker, uint64_t inc
 
 TEST_CASE("Memory belongs to one incarnation in one epoch, for as long as it is a member") {
   SharedMemoryRegistry registry;
-  REQUIRE(registry.MakeValues(100).has_value());
+  const auto values = registry.MakeValues(100);
+  REQUIRE(values.has_value());
   const WorkerIdentity first = Identity(0, 100), successor = Identity(0, 200);
   CHECK(absl::IsNotFound(registry.GradientsOf(first).status()));
   CHECK(registry.ValuesSeenBy(first) == nullptr);
@@ -47,7 +48,8 @@ TEST_CASE("Memory belongs to one incarnation in one epoch, for as long as it is 
 TEST_CASE("Memory is offered on the same host alone, and where there are values") {
   SharedMemoryRegistry registry;
   CHECK_FALSE(registry.Offer(Identity(0, 100), *shm::BootId()).reason().empty());
-  REQUIRE(registry.MakeValues(100).has_value());
+  const auto values = registry.MakeValues(100);
+  REQUIRE(values.has_value());
   const AttachMemoryReply elsewhere = registry.Offer(Identity(0, 100), "another machine");
   CHECK(elsewhere.socket().empty());
   CHECK(absl::StrContains(elsewhere.reason(), "host"));
@@ -56,12 +58,24 @@ TEST_CASE("Memory is offered on the same host alone, and where there are values"
 
 TEST_CASE("Values made anew are not those that a worker has") {
   SharedMemoryRegistry registry;
-  REQUIRE(registry.MakeValues(100).has_value());
+  const auto values = registry.MakeValues(100);
   const AttachMemoryReply offer = registry.Offer(Identity(0, 100), *shm::BootId());
   Attach(&registry, Identity(1, 101));
-  REQUIRE(registry.MakeValues(200).has_value());
+  const auto anew = registry.MakeValues(200);
+  REQUIRE(anew.has_value());
   CHECK(registry.ValuesSeenBy(Identity(1, 101)) == nullptr);
   CHECK_FALSE(shm::ShareMemory(offer.socket(), offer.secret(), nullptr, absl::Seconds(30)).ok());
+}
+
+TEST_CASE("Values that the shard has let go are not kept for those who have not seen them go") {
+  SharedMemoryRegistry registry;
+  std::optional<LentMemory> values = registry.MakeValues(100);
+  Attach(&registry, Identity(0, 100));
+  const std::weak_ptr<const void> owner = values->owner;
+  values.reset();
+  CHECK(owner.expired());
+  CHECK(registry.ValuesSeenBy(Identity(0, 100)) == nullptr);
+  CHECK_FALSE(registry.Offer(Identity(1, 101), *shm::BootId()).reason().empty());
 }
 
 }  // namespace
