@@ -153,7 +153,11 @@ absl::Status Run(const DaemonContext& daemon) {
   const ShardOptions shard_options{
       .threads = UsableCpus(),
       .make_value_memory = [&memory](uint64_t bytes) { return memory.MakeValues(bytes); },
-      .available_memory = [] { return AvailableMemory(); },
+      .available_memory =
+          [] {
+            TrimHeap();  // of what the epoch before has left
+            return AvailableMemory();
+          },
       .run_in_background =
           [&background](const std::function<void()>& work) { return background.TryDo(work); },
       .make_copy_target = [&senders](const CopyTargetOptions& of) { return senders.Make(of); },

@@ -3,6 +3,20 @@
 #include "common/base/check.h"
 
 namespace lockstep::ps {
+namespace {
+
+// Tells when the state is gone, which may be after the gate.
+struct Leaving {
+  ~Leaving() {
+    state.reset();
+    freed->Notify();
+  }
+
+  std::shared_ptr<const void> state;
+  const std::shared_ptr<absl::Notification> freed = std::make_shared<absl::Notification>();
+};
+
+}  // namespace
 
 void LetGo(const RunInBackground& run_in_background, std::shared_ptr<const void> memory) {
   if (run_in_background == nullptr || memory == nullptr) return;
@@ -33,14 +47,24 @@ void EpochGate::Open(std::shared_ptr<EpochState> state) {
 void EpochGate::Leave() {
   if (passes_.fetch_sub(1, std::memory_order_acq_rel) != (kClosed | 1)) return;
   // Nobody enters again, so this is the only one that comes here.
-  std::shared_ptr<const void> state;
+  auto leaving = std::make_shared<Leaving>();
   RunInBackground run_in_background;
   {
     absl::MutexLock lock(mu_);
-    state = std::exchange(state_, nullptr);
+    leaving->state = std::exchange(state_, nullptr);
+    freed_ = leaving->freed;
     run_in_background = run_in_background_;  // the gate may go with the lock
   }
-  LetGo(run_in_background, std::move(state));
+  LetGo(run_in_background, std::move(leaving));
+}
+
+void EpochGate::AwaitFreed() const {
+  std::shared_ptr<absl::Notification> freed;
+  {
+    absl::MutexLock lock(mu_);
+    freed = freed_;
+  }
+  if (freed != nullptr) freed->WaitForNotification();
 }
 
 }  // namespace lockstep::ps

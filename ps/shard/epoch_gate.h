@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 
 namespace lockstep::ps {
 
@@ -58,6 +59,8 @@ class EpochGate {
   bool IsEmpty() const { return state_ == nullptr; }
   // Under the lock. IsEmpty.
   void Open(std::shared_ptr<EpochState> state);
+  // Not under the lock. Waits until the last state that went has freed its memory.
+  void AwaitFreed() const;
   // By one who holds a pass: the state goes with the last one, in the background.
   void Close() { passes_.fetch_or(kClosed, std::memory_order_relaxed); }
 
@@ -68,8 +71,9 @@ class EpochGate {
 
   absl::Mutex* const mu_;
   const RunInBackground run_in_background_;
-  std::atomic<uint64_t> passes_ = kClosed;  // and whether it is closed
-  std::shared_ptr<EpochState> state_;       // changes under the lock, and while there is no pass
+  std::atomic<uint64_t> passes_ = kClosed;     // and whether it is closed
+  std::shared_ptr<EpochState> state_;          // changes under the lock, and while there is no pass
+  std::shared_ptr<absl::Notification> freed_;  // of the last state that went; under the lock
 };
 
 }  // namespace lockstep::ps

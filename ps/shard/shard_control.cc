@@ -341,6 +341,8 @@ absl::StatusOr<CreatedVariables> Shard::CreateVariables(const CreateVariablesReq
     is_copy = view_.is_copy();
     break;
   }
+  // What is made next may not fit beside it.
+  gate_.AwaitFreed();
   auto created =
       CreateEpochState(request, shard, {&mutex_, &options_, &pool_, &counts_, &readers_});
   absl::MutexLock lock(&mutex_);

@@ -1,6 +1,8 @@
 // What takes long keeps nobody waiting: versions that are kept, and the end of an epoch.
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <deque>
+#include <thread>
 
 #include "tests/unit/ps/shard/shard_harness.h"
 
@@ -180,6 +182,32 @@ TEST_CASE("an epoch begins while a step of the last one is at work, and reaches 
   plan.set_start_step(5);
   REQUIRE(h.shard.CreateVariables(plan).ok());
   CHECK(h.shard.GetView().shard_step == GlobalStep(5));
+}
+
+TEST_CASE("variables are made when the memory of those before them is free") {
+  std::atomic<bool> is_made = false, is_free = false, was_free = false;
+  std::vector<std::jthread> background;
+  const ShardOptions options{.available_memory = [&]() -> std::optional<uint64_t> {
+                               was_free = is_free.load();
+                               return std::nullopt;
+                             },
+                             .run_in_background =
+                                 [&](const std::function<void()>& work) {
+                                   background.emplace_back([&, work] {
+                                     while (!is_made) std::this_thread::yield();
+                                     for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+                                     is_free = true;
+                                     work();
+                                   });
+                                   return true;
+                                 }};
+  Harness h(PlanOf(PlacementOf({{"w", {kElements}}}), 1, 1), options);
+  View view = test::ViewOf(1);
+  view.epoch = Epoch(2);
+  REQUIRE(h.shard.SetView(view).ok());
+  is_made = true;
+  CHECK(h.shard.CreateVariables(PlanOf(PlacementOf({{"w", {kElements}}}), 1, 1)).ok());
+  CHECK(was_free);
 }
 
 }  // namespace
