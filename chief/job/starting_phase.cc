@@ -41,7 +41,7 @@ RecoverySpec MakeRecoverySpec(const JobInputs& inputs) {
           .variables = ToCreateVariables(plan),
           .end = plan.max_steps,
           .mode = plan.mode,
-          .retries_reads = inputs.options.run > 1,
+          .retries_creation = inputs.options.run > 1,
           .earlier = plan.earlier};
 }
 
@@ -309,7 +309,7 @@ void StartingPhase::Tick() {
   };
   if (waited >= job_->inputs.options.patience) {
     absl::Status outcome = StartTimedOut(waited, waiting_for());
-    const absl::Status& unread = initializer_.read_failure();
+    const absl::Status& unread = initializer_.creation_failure();
     if (!job_->views.has_value() && !unread.ok()) {
       outcome = WithExitCode(std::move(outcome), ExitCodeFor(unread));
     }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "chief/sync/steps.h"
 #include "common/base/annotate.h"
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "common/fs/fs_error.h"
 #include "common/replicas_proto/convert.h"
@@ -206,11 +207,16 @@ void ShardInitializer::Create() {
   phases_.back()->Start();
 }
 
-// A job that has trained does not end because its storage has failed for a moment.
+// A job that has trained does not end because its storage has failed for a moment, or because
+// processes still hold values of the epoch before. At its start both are final.
 absl::Status ShardInitializer::CreationError(const absl::Status& status) {
-  if (!spec_.retries_reads || !IsStorageFailure(status)) return status;
-  read_failure_ = status;
-  return absl::UnavailableError(status.message());
+  const bool lacks_memory =
+      absl::IsResourceExhausted(status) && ExitCodeFor(status) == ExitCode::kBadConfiguration;
+  if (spec_.retries_creation && (lacks_memory || IsStorageFailure(status))) {
+    creation_failure_ = status;
+    return absl::UnavailableError(status.message());
+  }
+  return lacks_memory ? absl::FailedPreconditionError(status.message()) : status;
 }
 
 void ShardInitializer::Finish() { on_done_(result_); }

@@ -62,8 +62,8 @@ class ShardInitializer {
   // Which shards have not answered, why, and which variables are not initialised for that reason.
   // Empty when all have.
   std::string DescribeWaiting() const;
-  // RecoverySpec::retries_reads: why a shard could not read the checkpoint, at its last try.
-  const absl::Status& read_failure() const { return read_failure_; }
+  // RecoverySpec::retries_creation: why a shard could not make its variables, at its last try.
+  const absl::Status& creation_failure() const { return creation_failure_; }
   // Why this shard does not answer; OK when it does.
   absl::Status Problem(size_t shard) const;
 
@@ -101,7 +101,7 @@ class ShardInitializer {
   bool has_asked_again_ = false;  // after its term had been given to another chief
   absl::Duration phase_began_;
   InitializedShards result_;
-  absl::Status read_failure_;
+  absl::Status creation_failure_;
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> phases_;
   const ShardCalls* creating_ = nullptr;  // the last of them

@@ -29,8 +29,9 @@ struct RecoverySpec {
   CreateVariablesRequest variables;  // without the command
   GlobalStep end;                    // of the job
   StartMode mode = StartMode::kBegin;
-  bool retries_reads = false;  // a checkpoint that a shard cannot read may be read later
-  std::string earlier;         // the checkpoint that a beginning would bury; empty: none
+  // What a shard cannot read of the checkpoint, or has no memory for, it may read or have later.
+  bool retries_creation = false;
+  std::string earlier;  // the checkpoint that a beginning would bury; empty: none
 
   // The checkpoint is of the last step.
   bool is_done() const { return variables.start_step() >= end.value(); }

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked.h"
+#include "common/base/exit_code.h"
 #include "ps/shard/variable_entry.h"
 
 namespace lockstep::ps {
@@ -19,6 +20,14 @@ uint64_t NumValues(const CatalogEntry& entry, const UpdateRule& rule) {
 
 uint64_t NumSlots(const CatalogEntry& entry, const UpdateRule& rule) {
   return entry.trainable && !entry.is_frozen ? rule.slots().size() : 0;
+}
+
+// A ps that had enough before may have it again: what others on its host hold of an epoch that is
+// over goes when they know of the next. Otherwise the configuration is at fault.
+absl::Status NoMemory(const CatalogEntry& entry, const std::string& what) {
+  return WithExitCode(
+      absl::ResourceExhaustedError(absl::StrCat(Quoted(entry), ": no memory for ", what, kRemedy)),
+      ExitCode::kBadConfiguration);
 }
 
 std::string HowMuch(std::optional<uint64_t> bytes) {
@@ -39,10 +48,9 @@ absl::StatusOr<uint64_t> CheckMemoryNeed(const Catalog& catalog, RuleOfEntry rul
     if (!sum.has_value() || (available.has_value() && *sum > *available)) {
       const std::string room =
           available ? absl::StrCat("; this process can take ", *available, " bytes") : "";
-      return absl::FailedPreconditionError(
-          absl::StrCat(Quoted(entry), ": no memory for its shape ", entry.shape.ToString(),
-                       ": values and ", num_slots, " slots take ", HowMuch(bytes),
-                       ", with the variables before it ", HowMuch(sum), room, kRemedy));
+      return NoMemory(entry, absl::StrCat("its shape ", entry.shape.ToString(), ": values and ",
+                                          num_slots, " slots take ", HowMuch(bytes),
+                                          ", with the variables before it ", HowMuch(sum), room));
     }
     total = *sum;
   }
@@ -52,8 +60,7 @@ absl::StatusOr<uint64_t> CheckMemoryNeed(const Catalog& catalog, RuleOfEntry rul
 absl::StatusOr<Tensor> MakeTensor(const CatalogEntry& entry, absl::string_view what) {
   std::optional<Tensor> made = Tensor::TryMake(entry.dtype, entry.shape);
   if (made.has_value()) return *std::move(made);
-  return absl::FailedPreconditionError(absl::StrCat(
-      Quoted(entry), ": no memory for the ", entry.num_bytes, " bytes of its ", what, kRemedy));
+  return NoMemory(entry, absl::StrCat("the ", entry.num_bytes, " bytes of its ", what));
 }
 
 }  // namespace lockstep::ps

@@ -48,6 +48,13 @@ struct Fixture {
     executor.Run();
   }
 
+  void AnswerUntilCreation() {
+    for (ScriptedPs* ps : {&a, &b}) Answer(&ps->get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
+    for (ScriptedPs* ps : {&a, &b}) {
+      Answer(&ps->set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
+    }
+  }
+
   void AnswerHook(StatusCallback done, const absl::Status& answer) {
     if (!hooks_hang) return done(answer);
     hanging = std::move(done);
@@ -124,25 +131,24 @@ TEST_CASE("no shard is told anything while a chief does not know yet whether it 
   CHECK_FALSE(f.result.has_value());
 }
 
-TEST_CASE("a checkpoint that a shard cannot read now is read again where the job has trained") {
-  const auto error = GENERATE(EIO, ESTALE);
+TEST_CASE("what a shard cannot make now it is asked for again where the job has trained") {
+  const absl::Status failure = GENERATE(
+      ReadError("ckpt-3/shard-0", "read", EIO), ReadError("ckpt-3/shard-0", "read", ESTALE),
+      WithExitCode(absl::ResourceExhaustedError("no memory"), ExitCode::kBadConfiguration));
   const bool retries = GENERATE(false, true);
   RecoverySpec spec = Options();
-  spec.retries_reads = retries;
+  spec.retries_creation = retries;
   Fixture f(spec);
-  for (ScriptedPs* ps : {&f.a, &f.b})
-    f.Answer(&ps->get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
-  for (ScriptedPs* ps : {&f.a, &f.b})
-    f.Answer(&ps->set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
-  const absl::Status unread = ReadError("ckpt-3/shard-0", "read", error);
-  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(unread));
+  f.AnswerUntilCreation();
+  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(failure));
   CHECK(f.result.has_value() != retries);
   if (!retries) {
-    CHECK(f.result->status() == unread);
+    CHECK(f.result->status().message() == failure.message());
+    CHECK(ExitCodeFor(f.result->status()) == ExitCodeFor(failure));
     return;
   }
-  CHECK(f.initializer.read_failure() == unread);
-  CHECK_THAT(f.initializer.DescribeWaiting(), Catch::Contains("ckpt-3/shard-0: cannot read"));
+  CHECK(f.initializer.creation_failure() == failure);
+  CHECK_THAT(f.initializer.DescribeWaiting(), Catch::Contains(std::string(failure.message())));
   f.Answer(&f.b.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
   f.clock.Advance(absl::Seconds(2));
   f.initializer.Tick();
@@ -153,12 +159,9 @@ TEST_CASE("a checkpoint that a shard cannot read now is read again where the job
 
 TEST_CASE("a checkpoint that is damaged is not read again") {
   RecoverySpec spec = Options();
-  spec.retries_reads = true;
+  spec.retries_creation = true;
   Fixture f(spec);
-  for (ScriptedPs* ps : {&f.a, &f.b})
-    f.Answer(&ps->get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
-  for (ScriptedPs* ps : {&f.a, &f.b})
-    f.Answer(&ps->set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
+  f.AnswerUntilCreation();
   const absl::Status damaged = absl::DataLossError("ckpt-3/shard-0: its checksum is wrong");
   f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(damaged));
   REQUIRE(f.result.has_value());

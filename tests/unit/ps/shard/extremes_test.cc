@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/match.h"
+#include "common/base/exit_code.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -54,7 +55,8 @@ TEST_CASE("variables whose bytes wrap in their sum are refused before memory is 
 
 TEST_CASE("a variable that no machine has memory for is refused with its bytes") {
   const absl::Status status = Create(PlanOf(PlacementOf({{"w", {int64_t{1} << 45}}}), 1, 1));
-  CHECK(absl::IsFailedPrecondition(status));
+  CHECK(absl::IsResourceExhausted(status));
+  CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
   for (const char* part : {"variable \"w\" (0)", "140737488355328 bytes", "Remedy: "}) {
     CAPTURE(part, status.message());
     CHECK(absl::StrContains(status.message(), part));
@@ -70,7 +72,8 @@ TEST_CASE("variables that the process has no memory for are refused with what it
   };
   CHECK(Create(plan, with(2400)).ok());
   const absl::Status status = Create(plan, with(2399));
-  CHECK(absl::IsFailedPrecondition(status));
+  CHECK(absl::IsResourceExhausted(status));
+  CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
   for (const char* part : {"variable \"b\" (1)", "take 1200 bytes", "before it 2400 bytes",
                            "this process can take 2399 bytes", "Remedy: "}) {
     CAPTURE(part, status.message());
