@@ -1,93 +1,19 @@
 #include "chief/recovery/shard_initializer.h"
 
 #include <catch2/catch.hpp>
-#include <cerrno>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 #include "common/base/version.h"
-#include "common/fs/fs_error.h"
-#include "tests/unit/chief/support/manual_executor.h"
-#include "tests/unit/chief/support/scripted_ps.h"
+#include "tests/unit/chief/recovery/initializer_fixture.h"
 
 namespace lockstep::chief {
 namespace {
 
-RecoverySpec Options() {
-  RecoverySpec options;
-  options.shard_names = {"ps 0 (a:1)", "ps 1 (b:2)"};
-  options.job = 77;
-  options.chief = Incarnation(9);
-  options.epoch = Epoch(3);
-  options.variables.set_seed(5);
-  options.variables.set_start_step(40);
-  for (uint32_t i = 0; i < 7; ++i) {
-    VariableSpec* variable = options.variables.mutable_placement()->add_variables();
-    variable->set_name(absl::StrCat("layer", i));
-    variable->set_shard(i == 0 ? 0 : 1);
-  }
-  options.end = GlobalStep(100);
-  return options;
-}
-
-SetViewReply Seen(uint64_t job, uint64_t term, uint64_t epoch = 0) {
-  SetViewReply reply;
-  reply.set_job(job);
-  reply.set_term(term);
-  reply.set_epoch(epoch);
-  return reply;
-}
-
-struct Fixture {
-  explicit Fixture(RecoverySpec with = Options()) : spec(std::move(with)) { initializer.Start(); }
-
-  template <typename Request, typename Reply>
-  void Answer(Calls<Request, Reply>* calls, absl::StatusOr<Reply> reply) {
-    calls->Answer(std::move(reply));
-    executor.Run();
-  }
-
-  void AnswerUntilCreation() {
-    for (ScriptedPs* ps : {&a, &b}) Answer(&ps->get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
-    for (ScriptedPs* ps : {&a, &b}) {
-      Answer(&ps->set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
-    }
-  }
-
-  void AnswerHook(StatusCallback done, const absl::Status& answer) {
-    if (!hooks_hang) return done(answer);
-    hanging = std::move(done);
-  }
-
-  RecoverySpec spec;
-  ScriptedPs a, b;
-  ManualExecutor executor;
-  ManualClock clock;
-  std::optional<absl::StatusOr<InitializedShards>> result;
-  // What the hooks were asked, and answer.
-  std::vector<std::string> asked;
-  absl::Status before, accepted;
-  bool hooks_hang = false;
-  StatusCallback hanging;
-  CommandHooks hooks{.before =
-                         [this](const SetViewRequest& view, StatusCallback done) {
-                           asked.push_back(absl::StrCat("before ", view.command().term()));
-                           AnswerHook(std::move(done), before);
-                         },
-                     .accepted =
-                         [this](const SetViewRequest& view, StartPoint start, StatusCallback done) {
-                           asked.push_back(absl::StrCat(
-                               start == StartPoint::kTakeOver ? "taken over " : "accepted ",
-                               view.command().term()));
-                           AnswerHook(std::move(done), accepted);
-                         }};
-  ShardInitializer initializer{
-      spec,     hooks,
-      {&a, &b}, &executor,
-      &clock,   [this](absl::StatusOr<InitializedShards> shards) {
-        result = std::move(shards); }};
-};
+using test::Options;
+using test::Seen;
+using Fixture = test::InitializerFixture;
 
 TEST_CASE("a chief that may not command changes no shard") {
   Fixture f;
@@ -129,43 +55,6 @@ TEST_CASE("no shard is told anything while a chief does not know yet whether it 
   std::exchange(f.hanging, nullptr)(absl::OkStatus());
   CHECK(f.b.set_view.size() == 1);
   CHECK_FALSE(f.result.has_value());
-}
-
-TEST_CASE("what a shard cannot make now it is asked for again where the job has trained") {
-  const absl::Status failure = GENERATE(
-      ReadError("ckpt-3/shard-0", "read", EIO), ReadError("ckpt-3/shard-0", "read", ESTALE),
-      WithExitCode(absl::ResourceExhaustedError("no memory"), ExitCode::kBadConfiguration));
-  const bool retries = GENERATE(false, true);
-  RecoverySpec spec = Options();
-  spec.retries_creation = retries;
-  Fixture f(spec);
-  f.AnswerUntilCreation();
-  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(failure));
-  CHECK(f.result.has_value() != retries);
-  if (!retries) {
-    CHECK(f.result->status().message() == failure.message());
-    CHECK(ExitCodeFor(f.result->status()) == ExitCodeFor(failure));
-    return;
-  }
-  CHECK(f.initializer.creation_failure() == failure);
-  CHECK_THAT(f.initializer.DescribeWaiting(), Catch::Contains(std::string(failure.message())));
-  f.Answer(&f.b.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
-  f.clock.Advance(absl::Seconds(2));
-  f.initializer.Tick();
-  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
-  REQUIRE(f.result.has_value());
-  CHECK(f.result->ok());
-}
-
-TEST_CASE("a checkpoint that is damaged is not read again") {
-  RecoverySpec spec = Options();
-  spec.retries_creation = true;
-  Fixture f(spec);
-  f.AnswerUntilCreation();
-  const absl::Status damaged = absl::DataLossError("ckpt-3/shard-0: its checksum is wrong");
-  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(damaged));
-  REQUIRE(f.result.has_value());
-  CHECK(f.result->status() == damaged);
 }
 
 TEST_CASE("shards are asked, then commanded under the next term, then given their variables") {
