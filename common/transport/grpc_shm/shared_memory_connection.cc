@@ -8,8 +8,6 @@
 namespace lockstep {
 namespace {
 
-constexpr absl::Duration kSharePatience = absl::Seconds(2);
-
 // The ps may be ready for it later, or the caller has gone.
 bool MayPass(const absl::Status& error) {
   return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
@@ -18,9 +16,11 @@ bool MayPass(const absl::Status& error) {
 
 }  // namespace
 
-SharedMemoryConnection::SharedMemoryConnection(Memory gradients, StatusCallback opened, Adopt adopt)
+SharedMemoryConnection::SharedMemoryConnection(Memory gradients, StatusCallback opened, Adopt adopt,
+                                               absl::Duration patience)
     : gradients_(std::move(gradients)),
       adopt_(std::move(adopt)),
+      patience_(patience),
       references_(absl::UnavailableError("no memory has been exchanged")),
       opened_(std::move(opened)) {}
 
@@ -46,15 +46,7 @@ std::optional<AttachMemoryRequest> SharedMemoryConnection::Begin(const WorkerIde
 }
 
 void SharedMemoryConnection::Complete(const absl::StatusOr<AttachMemoryReply>& reply) {
-  if (!reply.ok() && MayPass(reply.status())) {
-    Waiting waiting;
-    {
-      absl::MutexLock lock(&mutex_);
-      state_ = State::kIdle;
-      waiting.swap(waiting_);
-    }
-    return Answer(std::move(waiting), absl::UnavailableError(reply.status().message()));
-  }
+  if (!reply.ok() && MayPass(reply.status())) return PutOff(reply.status());
   if (!reply.ok()) return Settle(reply.status(), nullptr);
   if (reply->socket().empty()) return Settle(absl::UnavailableError(reply->reason()), nullptr);
   // The last one has ended: its outcome is what Begin asked again for.
@@ -63,10 +55,22 @@ void SharedMemoryConnection::Complete(const absl::StatusOr<AttachMemoryReply>& r
 }
 
 void SharedMemoryConnection::Exchange(const AttachMemoryReply& offer) {
-  auto values = shm::ShareMemory(offer.socket(), offer.secret(), gradients_.get(), kSharePatience);
+  auto values = shm::ShareMemory(offer.socket(), offer.secret(), gradients_.get(), patience_);
+  // It may stand still, or map the memory of others first.
+  if (absl::IsDeadlineExceeded(values.status())) return PutOff(values.status());
   if (!values.ok()) return Settle(values.status(), nullptr);
   if (*values == nullptr) return Settle(absl::InternalError("the peer gave no memory"), nullptr);
   Settle(absl::OkStatus(), adopt_ != nullptr ? adopt_(*std::move(values)) : *std::move(values));
+}
+
+void SharedMemoryConnection::PutOff(const absl::Status& why) {
+  Waiting waiting;
+  {
+    absl::MutexLock lock(&mutex_);
+    state_ = State::kIdle;
+    waiting.swap(waiting_);
+  }
+  Answer(std::move(waiting), absl::UnavailableError(why.message()));
 }
 
 void SharedMemoryConnection::Settle(const absl::Status& status, Memory values) {

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/base/callback.h"
 #include "common/shm/segment.h"
 #include "common/transport/tensor_transport.h"
@@ -28,10 +29,12 @@ class SharedMemoryConnection {
   using Adopt = std::function<Memory(Memory)>;
 
   // `gradients` is the worker's memory. Null: it only wants to see the ps's. `opened` and `adopt`
-  // may be null; `adopt` is called by the thread of an exchange.
+  // may be null; `adopt` is called by the thread of an exchange, which waits for the ps for
+  // `patience`.
   explicit SharedMemoryConnection(Memory gradients, StatusCallback opened = nullptr,
-                                  Adopt adopt = nullptr);
-  // Waits for an exchange that is under way, at most two seconds.
+                                  Adopt adopt = nullptr,
+                                  absl::Duration patience = absl::Seconds(2));
+  // Waits for an exchange that is under way.
   ~SharedMemoryConnection();
 
   // What to send to the ps, when it has not been asked yet in this worker's name; then Complete
@@ -41,7 +44,7 @@ class SharedMemoryConnection {
   // lets it wait.
   void Complete(const absl::StatusOr<AttachMemoryReply>& reply);
   // Tells whether memory was ever exchanged, as soon as that is known: after Begin. UNAVAILABLE
-  // when the ps could not be asked.
+  // when the ps could not be asked, or did not answer in time: the next Begin asks again.
   void Await(Callback<TransportInfo> done);
   // The ps has lost the memory: the next Begin asks again.
   void Lose();
@@ -60,10 +63,13 @@ class SharedMemoryConnection {
 
   void Exchange(const AttachMemoryReply& offer);
   void Settle(const absl::Status& status, Memory values);
+  // For the next Begin to ask again.
+  void PutOff(const absl::Status& why);
   static void Answer(Waiting waiting, const absl::StatusOr<TransportInfo>& answer);
 
   const Memory gradients_;
   const Adopt adopt_;
+  const absl::Duration patience_;
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   std::atomic<bool> is_attached_ = false;  // state_ is kAttached: asked for each gradient

@@ -101,5 +101,25 @@ TEST_CASE("A client that goes while memory is exchanged waits for that, and tell
   CHECK(is_told);
 }
 
+TEST_CASE("A ps that is late with the exchange is asked again") {
+  SilentPs ps;
+  SharedMemoryConnection connection(nullptr, nullptr, nullptr, absl::Milliseconds(1));
+  AttachMemoryReply offer;
+  REQUIRE(ps.AttachMemory(nullptr, nullptr, &offer).ok());
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(connection.Begin(WorkerIdentity()).has_value());
+    absl::StatusOr<TransportInfo> told;
+    absl::Notification answered;
+    connection.Await([&](absl::StatusOr<TransportInfo> info) {
+      told = std::move(info);
+      answered.Notify();
+    });
+    connection.Complete(offer);
+    const FileDescriptor worker = ps.Accept();
+    answered.WaitForNotification();
+    CHECK(absl::IsUnavailable(told.status()));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep
