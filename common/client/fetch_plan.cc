@@ -26,6 +26,7 @@ void FetchPlan::Start(GlobalStep version, std::span<const Extent> targets, Fetch
   Cut(targets);
   window_ = kind == FetchKind::kPresent ? options_.window : static_cast<int>(num_requests_);
   version_ = version;
+  first_ready_ = 0;
   filled_ = 0;
   fatal_ = absl::OkStatus();
   retry_.OnSuccess();
@@ -71,22 +72,27 @@ size_t FetchPlan::AddRequest(const Extent& first) {
 
 std::optional<FetchPlan::Outgoing> FetchPlan::Next(absl::Duration now) {
   if (!fatal_.ok() || in_flight_ >= window_ || now < retry_.not_before()) return std::nullopt;
-  for (size_t i = 0; i < num_requests_; ++i) {
-    Request& request = requests_[i];
+  while (first_ready_ < num_requests_) {
+    const size_t index = first_ready_++;
+    Request& request = requests_[index];
     if (request.state != State::kReady) continue;
     request.state = State::kInFlight;
     request.version = options_.asynchronous ? kNewest : version_;
     ++in_flight_;
-    return Outgoing{i, request.version, request.by_reference, request.is_narrow};
+    return Outgoing{index, request.version, request.by_reference, request.is_narrow};
   }
   return std::nullopt;
+}
+
+void FetchPlan::MakeReady(size_t request) {
+  requests_[request].state = State::kReady;
+  first_ready_ = std::min(first_ready_, request);
 }
 
 void FetchPlan::OnReply(size_t index, GlobalStep version) {
   Request& request = requests_[index];
   --in_flight_;
   retry_.OnSuccess();
-  request.state = State::kReady;
   if (options_.asynchronous) {
     version_ = filled_ == 0 ? version : std::min(version_, version);
     request.state = State::kFilled;
@@ -94,6 +100,7 @@ void FetchPlan::OnReply(size_t index, GlobalStep version) {
     return;
   }
   if (version < request.version) {
+    MakeReady(index);
     fatal_.Update(absl::InternalError(absl::StrCat("pull of version ", request.version.value(),
                                                    " was answered with ", version.value())));
     return;
@@ -102,17 +109,17 @@ void FetchPlan::OnReply(size_t index, GlobalStep version) {
     version_ = version;
     filled_ = 0;
     for (size_t i = 0; i < num_requests_; ++i)
-      if (requests_[i].state == State::kFilled) requests_[i].state = State::kReady;
+      if (requests_[i].state == State::kFilled) MakeReady(i);
   }
   // An answer to a question of before is out of date: asked again.
-  if (version < version_) return;
+  if (version < version_) return MakeReady(index);
   request.state = State::kFilled;
   ++filled_;
 }
 
 void FetchPlan::OnError(size_t index, const absl::Status& error, absl::Duration now) {
   --in_flight_;
-  requests_[index].state = State::kReady;
+  MakeReady(index);
   // Parked until the version exists: a deadline says nothing. A ps that hangs ends as UNAVAILABLE,
   // by keepalive.
   if (!retry_.OnFailure(error, now).has_value()) fatal_.Update(retry_.GivenUp(error));
@@ -120,20 +127,20 @@ void FetchPlan::OnError(size_t index, const absl::Status& error, absl::Duration 
 
 void FetchPlan::OnUnanswered(size_t index) {
   --in_flight_;
-  requests_[index].state = State::kReady;
+  MakeReady(index);
 }
 
 void FetchPlan::OnOverwritten(size_t index) {
   Request& request = requests_[index];
   --in_flight_;
   retry_.OnSuccess();
-  request.state = State::kReady;
+  MakeReady(index);
   if (++request.overwritten >= kMaxOverwritten) request.by_reference = false;
 }
 
 std::optional<absl::Duration> FetchPlan::WakeAt() const {
   if (!fatal_.ok() || in_flight_ >= window_) return std::nullopt;
-  for (size_t i = 0; i < num_requests_; ++i)
+  for (size_t i = first_ready_; i < num_requests_; ++i)
     if (requests_[i].state == State::kReady) return retry_.not_before();
   return std::nullopt;
 }

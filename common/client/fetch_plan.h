@@ -78,12 +78,14 @@ class FetchPlan {
 
   uint64_t MostBytes(const Extent& extent) const;
   void Cut(std::span<const Extent> targets);
+  void MakeReady(size_t request);
   // Its index.
   size_t AddRequest(const Extent& first);
 
   const SessionOptions options_;
   std::vector<Request> requests_;  // the first num_requests_ are of this fetch
   size_t num_requests_ = 0;
+  size_t first_ready_ = 0;  // none before it is ready
   int window_ = 0;
   RetryPolicy retry_;
   GlobalStep version_;  // that all should have; or the lowest of any
