@@ -55,6 +55,21 @@ CopySender::CopySender(const CopyTargetOptions& options, MeanMemory memory,
                            .refused = [this](const absl::Status& status) { Refuse(status); }});
 }
 
+void CopySender::Hold() {
+  absl::MutexLock lock(&mutex_);
+  has_begun_ = false;
+  begins_when_ready_ = true;
+}
+
+void CopySender::SetReady() {
+  is_ready_.store(true);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!std::exchange(begins_when_ready_, false)) return;
+  }
+  OnBegun();
+}
+
 MutableTensorView CopySender::MeanOf(VariableId variable, DType dtype, const Shape& shape) {
   absl::MutexLock lock(&mutex_);
   return memory_.MeanOf(variable, dtype, shape);

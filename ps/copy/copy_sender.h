@@ -31,7 +31,7 @@ namespace lockstep::ps {
 class CopySender final : public CopyTarget {
  public:
   // `transport` may share `memory` with the copy. `clock` outlives the sender. A new copy's is
-  // ready after SetReady.
+  // ready after SetReady, and so is one that was told to Hold.
   CopySender(const CopyTargetOptions& options, MeanMemory memory,
              std::unique_ptr<TensorTransport> transport, std::unique_ptr<Timer> timer,
              const Clock* clock, const StateLimits& limits = {});
@@ -48,7 +48,9 @@ class CopySender final : public CopyTarget {
   void End(const absl::Status& end) override;
   absl::Duration Silence() const override;
 
-  void SetReady() { is_ready_.store(true); }
+  // Of a copy that is as old as its primary, before it is used: means wait for SetReady, too.
+  void Hold();
+  void SetReady();
   // End with CANCELLED. Waits for callbacks under way, so never in one; none comes later.
   void Close();
 
@@ -116,6 +118,7 @@ class CopySender final : public CopyTarget {
   std::deque<QueuedMessage> queue_ ABSL_GUARDED_BY(mutex_);
   size_t num_calls_ ABSL_GUARDED_BY(mutex_) = 0;  // under way
   bool has_begun_ ABSL_GUARDED_BY(mutex_);        // the copy; until then groups wait
+  bool begins_when_ready_ ABSL_GUARDED_BY(mutex_) = false;
   RetryPolicy retry_ ABSL_GUARDED_BY(mutex_);
   absl::Duration last_answer_ ABSL_GUARDED_BY(mutex_);  // or when something began to be owed
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);

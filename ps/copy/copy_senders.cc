@@ -20,8 +20,7 @@ constexpr char kSegmentName[] = "lockstep-means";
 std::shared_ptr<shm::Segment> MakeSharedMemory(const CopyTargetOptions& options,
                                                const std::string& peer) {
   if (options.shared_bytes == 0) return nullptr;
-  auto segment = options.is_new ? shm::Segment::Reserve(kSegmentName, options.shared_bytes)
-                                : shm::Segment::Create(kSegmentName, options.shared_bytes);
+  auto segment = shm::Segment::Reserve(kSegmentName, options.shared_bytes);
   if (segment.ok()) return *std::move(segment);
   log::Info(
       absl::StrCat(peer, ": shared memory unavailable, using gRPC: ", segment.status().message()));
@@ -77,7 +76,8 @@ std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
                                           std::make_unique<rpc::AlarmTimer>(queue_.get()),
                                           Clock::Real());
     senders_.push_back({sender, MakeContact(options, peer)});
-    if (options.is_new) PrepareLater(sender, memory);
+    if (!options.is_new) sender->Hold();
+    PrepareLater(sender, memory);
   }
   CopyTarget* const target = sender.get();
   return {target, [this, sender = std::move(sender)](CopyTarget*) { CloseLater(sender); }};

@@ -29,7 +29,7 @@ class CopySenders {
 
   // Over gRPC, and shared memory with a copy of this host; connects with the first message. Logs
   // when the copy refuses the primary, or a new one is lost, or its host cannot be reached. Memory
-  // that a new copy reads is taken by another thread: the caller may hold the shard's lock. When
+  // that the copy reads is taken by another thread, since the caller holds the shard's lock. When
   // the last pointer to the target goes, that thread closes it, and lets its memory go.
   std::shared_ptr<CopyTarget> Make(CopyTargetOptions options);
   // As CopySender::Close, of all. Before the shards go. Targets that go later are closed.

@@ -79,6 +79,19 @@ TEST_CASE("a mean is a push of the only worker of the copy, with its learning ra
   CHECK(primary.copy->calls[1].header.push_seq() == 5);
 }
 
+TEST_CASE("a mean waits until the memory that the copy reads is there") {
+  Primary primary;
+  primary.sender->Hold();
+  const size_t mean = primary.Send(3);
+  primary.time.Advance(absl::Seconds(30));
+  CHECK(primary.copy->num_opened == 0);
+  CHECK(primary.sender->Silence() == absl::ZeroDuration());
+  primary.sender->SetReady();
+  REQUIRE(primary.copy->calls.size() == 1);
+  primary.copy->Answer(0, ACCEPTED, 3);
+  CHECK(primary.IsTaken(mean));
+}
+
 TEST_CASE("a step without gradients is a push without pieces, taken when the copy is past it") {
   Primary primary;
   std::optional<absl::Status> answer;
