@@ -173,12 +173,13 @@ absl::StatusOr<PushOrder> FromProto(const PushRequest& request) {
   return order;
 }
 
-absl::StatusOr<NextOrder> FromProto(const NextRequest& request, const WorkerIdentity& worker) {
+NextOrder FromProto(const NextRequest& request, const WorkerIdentity& worker) {
   NextOrder next{.dequeue_seq = DequeueSeq(request.dequeue_seq())};
-  if (request.has_pull()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(next.pull, FromProto(request.pull()));
-    next.pull->worker = worker;
-  }
+  if (!request.has_pull()) return next;
+  absl::StatusOr<PullOrder> pull = FromProto(request.pull());
+  if (!pull.ok()) return next;
+  next.pull = *std::move(pull);
+  next.pull->worker = worker;
   return next;
 }
 

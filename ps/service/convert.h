@@ -23,8 +23,8 @@ StoreOrder FromProto(const StoreVersionRequest& request);
 StateOrder FromProto(const PutStateRequest& request);
 // Without the tensors. INVALID_ARGUMENT naming the variable: unknown element type, bad shape.
 absl::StatusOr<PushOrder> FromProto(const PushRequest& request);
-// As of the requests that it stands for.
-absl::StatusOr<NextOrder> FromProto(const NextRequest& request, const WorkerIdentity& worker);
+// Without a pull that is malformed: the gradient that it comes with counts all the same.
+NextOrder FromProto(const NextRequest& request, const WorkerIdentity& worker);
 
 SetViewReply ToProto(const ShardState& state, Incarnation incarnation);
 // The answer to GetView, without the texts of job and model.

@@ -64,7 +64,7 @@ void AnswerPull(PullCall* call, absl::StatusOr<PullResult> result) {
 absl::Status TryPush(Shard* shard, const std::shared_ptr<PushCall>& call) {
   const PushRequest& request = call->request();
   LOCKSTEP_ASSIGN_OR_RETURN(PushOrder order, FromProto(request));
-  LOCKSTEP_ASSIGN_OR_RETURN(NextOrder next, FromProto(request.next(), order.worker));
+  NextOrder next = FromProto(request.next(), order.worker);
   if (next.pull.has_value()) {
     next.pull->accepts_references = call->AcceptsReferences();
     next.pull->kept_bytes = order.pieces.size() * kKeptPerPiece;

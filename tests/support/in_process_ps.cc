@@ -209,9 +209,7 @@ class InProcessData final : public PsData {
     auto order = ps::FromProto(header);
     if (!order.ok()) return (*answer)(order.status());
     order->tensors = Receive(std::move(payload));
-    auto next = ps::FromProto(header.next(), order->worker);
-    if (!next.ok()) return (*answer)(next.status());
-    ps::PushPull(shard_, *order, *std::move(next),
+    ps::PushPull(shard_, *order, ps::FromProto(header.next(), order->worker),
                  [answer, header](const absl::StatusOr<ps::PushPullResult>& result) {
                    if (!result.ok()) return (*answer)(result.status());
                    PushPullReply reply;

@@ -1,4 +1,4 @@
-// What a ps tells the chief of itself.
+// Messages, and what a ps makes of them.
 #include "ps/service/convert.h"
 
 #include <catch2/catch.hpp>
@@ -25,6 +25,17 @@ TEST_CASE("The answer to GetView says what the step at hand waits for") {
 
 TEST_CASE("A ps without variables waits for no step") {
   CHECK_FALSE(ToViewReply({.open_variables = 1}, Incarnation(5)).has_progress());
+}
+
+TEST_CASE("A pull that is malformed costs neither the token that is asked for with it nor a push") {
+  NextRequest request;
+  request.set_dequeue_seq(7);
+  request.mutable_pull()->set_version(3);
+  REQUIRE(FromProto(request, WorkerIdentity()).pull.has_value());
+  request.mutable_pull()->set_wire_type(static_cast<DataType>(99));
+  const NextOrder next = FromProto(request, WorkerIdentity());
+  CHECK(next.dequeue_seq == DequeueSeq(7));
+  CHECK_FALSE(next.pull.has_value());
 }
 
 }  // namespace
