@@ -1,6 +1,7 @@
 #include "common/daemon/daemon.h"
 
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
@@ -44,10 +45,13 @@ absl::Status Prepare(const DaemonOptions& options, DaemonContext* context,
   ServerOptions& serving = context->serving;
   LOCKSTEP_ASSIGN_OR_RETURN(serving.address,
                             ListenAddress(absl::GetFlag(FLAGS_listen), context->task.address()));
-  cluster->emplace(context->task, serving.address != context->task.address());
-  context->cluster = &cluster->value();
   serving.insecure = absl::GetFlag(FLAGS_insecure);
-  LOCKSTEP_ASSIGN_OR_RETURN(serving.credentials, LoadCredentials(context->task, serving.address));
+  LOCKSTEP_ASSIGN_OR_RETURN(DaemonCredentials credentials,
+                            DaemonCredentials::Load(context->task, serving.address));
+  serving.credentials = credentials.get();
+  cluster->emplace(context->task, serving.address != context->task.address(),
+                   std::move(credentials));
+  context->cluster = &cluster->value();
   serving.owner = context->name;
   serving.name_patience = context->start_timeout;
   serving.stop = context->stop->notification();

@@ -1,6 +1,5 @@
 #include "common/daemon/daemon_credentials.h"
 
-#include <map>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -30,42 +29,52 @@ security::Caller CallerOf(Role role, int index) {
           .index = static_cast<uint32_t>(index)};
 }
 
-std::map<std::string, security::Caller> PeersOf(const ClusterSpec& cluster) {
-  std::map<std::string, security::Caller> peers;
+rpc::PeerRoles::Map RolesIn(const ClusterSpec& cluster) {
+  rpc::PeerRoles::Map roles;
   for (const Role role : {Role::kPs, Role::kWorker, Role::kChief}) {
     for (int i = 0; i < cluster.Count(role); ++i) {
-      peers.emplace(cluster.AddressOf(role, i), CallerOf(role, i));
+      roles.emplace(cluster.AddressOf(role, i), CallerOf(role, i));
     }
   }
-  return peers;
+  return roles;
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const rpc::Credentials>> LoadCredentials(
-    const TaskConfig& task, const std::string& listening) {
+absl::StatusOr<DaemonCredentials> DaemonCredentials::Load(const TaskConfig& task,
+                                                          const std::string& listening) {
   const std::string token_file = absl::GetFlag(FLAGS_token_file);
   const security::TlsFiles files{.certificate = absl::GetFlag(FLAGS_tls_cert),
                                  .key = absl::GetFlag(FLAGS_tls_key),
                                  .authorities = absl::GetFlag(FLAGS_tls_ca)};
   const security::Caller self = CallerOf(task.role, task.index);
+  DaemonCredentials loaded;
   if (!files.empty()) {
-    return rpc::MakeTlsCredentials(
-        {.files = files, .token_file = token_file, .peers = PeersOf(task.cluster)}, self);
-  }
-  if (token_file.empty()) {
+    loaded.peers_ = std::make_shared<rpc::PeerRoles>();
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        loaded.credentials_,
+        rpc::MakeTlsCredentials({.files = files, .token_file = token_file, .peers = loaded.peers_},
+                                self));
+  } else if (!token_file.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(loaded.credentials_, rpc::MakeTokenCredentials(token_file, self));
+    LOCKSTEP_RETURN_IF_ERROR(loaded.credentials_->CheckAddress(listening));
+  } else {
     log::Warning(absl::StrCat("whoever reaches ", listening,
                               " may read and change the job. Remedy: --token_file=FILE on all "
                               "processes of one machine, or --tls_cert=FILE (docs/security.md)"));
-    return nullptr;
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<const rpc::Credentials> credentials,
-                            rpc::MakeTokenCredentials(token_file, self));
-  LOCKSTEP_RETURN_IF_ERROR(credentials->CheckAddress(listening));
-  for (const auto& [address, peer] : PeersOf(task.cluster)) {
-    LOCKSTEP_RETURN_IF_ERROR(credentials->CheckAddress(address));
+  LOCKSTEP_RETURN_IF_ERROR(loaded.Admit(task.cluster));
+  return loaded;
+}
+
+absl::Status DaemonCredentials::Admit(const ClusterSpec& cluster) const {
+  if (credentials_ == nullptr) return absl::OkStatus();
+  rpc::PeerRoles::Map roles = RolesIn(cluster);
+  for (const auto& [address, role] : roles) {
+    LOCKSTEP_RETURN_IF_ERROR(credentials_->CheckAddress(address));
   }
-  return credentials;
+  if (peers_ != nullptr) peers_->Replace(std::move(roles));
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep

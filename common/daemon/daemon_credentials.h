@@ -5,16 +5,37 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/config/cluster_spec.h"
 #include "common/config/task.h"
 #include "common/rpc/credentials.h"
+#include "common/rpc/peer_roles.h"
 
 namespace lockstep {
 
-// Null without these flags: the log then warns that everybody who reaches `listening` is served.
-// INVALID_ARGUMENT: a token, and an address of the cluster that is not loopback, without TLS.
-// Errors of MakeTokenCredentials and MakeTlsCredentials.
-absl::StatusOr<std::shared_ptr<const rpc::Credentials>> LoadCredentials(
-    const TaskConfig& task, const std::string& listening);
+// Thread-safe. Copies share their state. Without the flags everybody is served, and every cluster
+// spec is admitted.
+class DaemonCredentials {
+ public:
+  DaemonCredentials() = default;
+
+  // Admits the cluster of `task`. Without the flags the log warns that everybody who reaches
+  // `listening` is served. Errors of Admit, MakeTokenCredentials and MakeTlsCredentials.
+  static absl::StatusOr<DaemonCredentials> Load(const TaskConfig& task,
+                                                const std::string& listening);
+
+  // Null without the flags.
+  const std::shared_ptr<const rpc::Credentials>& get() const { return credentials_; }
+
+  // The tasks of `cluster` are those that this process calls from now on: with TLS each must prove
+  // its role at its address. INVALID_ARGUMENT, and nothing has changed: a token without TLS, and an
+  // address that is not loopback.
+  absl::Status Admit(const ClusterSpec& cluster) const;
+
+ private:
+  std::shared_ptr<const rpc::Credentials> credentials_;
+  std::shared_ptr<rpc::PeerRoles> peers_;  // null without TLS
+};
 
 }  // namespace lockstep

@@ -24,9 +24,11 @@ bool LogChanges(absl::string_view source, const absl::StatusOr<std::vector<std::
 
 }  // namespace
 
-RunningCluster::RunningCluster(TaskConfig task, bool listens_elsewhere)
+RunningCluster::RunningCluster(TaskConfig task, bool listens_elsewhere,
+                               DaemonCredentials credentials)
     : task_(std::move(task)),
       listens_elsewhere_(listens_elsewhere),
+      credentials_(std::move(credentials)),
       known_(std::make_shared<KnownClusterSpecs>(task_.cluster.Canonical())),
       spec_(task_.cluster) {}
 
@@ -76,6 +78,7 @@ absl::StatusOr<RunningCluster::Changes> RunningCluster::Set(const ClusterSpec& a
   LOCKSTEP_RETURN_IF_ERROR(CheckClusterChange(spec_, after, rules));
   Changes changes = DescribeClusterChange(spec_, after);
   if (changes.empty()) return changes;
+  LOCKSTEP_RETURN_IF_ERROR(credentials_.Admit(after));
   known_->Add(after.Canonical());
   spec_ = after;
   return changes;

@@ -13,14 +13,16 @@
 #include "common/config/cluster_change.h"
 #include "common/config/known_cluster_specs.h"
 #include "common/config/task.h"
+#include "common/daemon/daemon_credentials.h"
 
 namespace lockstep {
 
 // Thread-safe.
 class RunningCluster {
  public:
-  // `listens_elsewhere`: the process does not listen on its address in the spec.
-  RunningCluster(TaskConfig task, bool listens_elsewhere);
+  // `listens_elsewhere`: the process does not listen on its address in the spec. `credentials`
+  // admit each later spec.
+  RunningCluster(TaskConfig task, bool listens_elsewhere, DaemonCredentials credentials = {});
 
   ClusterSpec spec() const;
   // This one and those before.
@@ -36,13 +38,14 @@ class RunningCluster {
  private:
   using Changes = std::vector<std::string>;  // as DescribeClusterChange
 
-  // Checks the new spec against the one that it replaces. Both `spec_` and `known_` change, or
-  // neither: of two threads the later one is the newest in both.
+  // Checks the new spec against the one that it replaces, and what the credentials allow. Both
+  // `spec_` and `known_` change, or neither: of two threads the later one is the newest in both.
   absl::StatusOr<Changes> Set(const ClusterSpec& after, const ClusterChangeRules& rules)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const TaskConfig task_;  // as it was at the start
   const bool listens_elsewhere_;
+  const DaemonCredentials credentials_;
   const std::shared_ptr<KnownClusterSpecs> known_;
   mutable absl::Mutex mutex_;
   ClusterSpec spec_ ABSL_GUARDED_BY(mutex_);

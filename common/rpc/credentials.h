@@ -19,7 +19,7 @@ namespace lockstep::rpc {
 
 class CallerCheck;
 
-// Immutable; thread-safe. Shared by what uses it.
+// Thread-safe. Shared by what uses it.
 class Credentials {
  public:
   virtual ~Credentials() = default;

@@ -36,7 +36,7 @@ class TlsCredentials final : public Credentials {
     bool shows_certificate = false;
     std::string job;         // whose certificates are trusted; empty: by their hosts' names
     std::string credential;  // that calls carry; empty: none
-    std::map<std::string, Caller> peers;
+    std::shared_ptr<const PeerRoles> peers;  // may be null
   };
 
   explicit TlsCredentials(Parts parts)
@@ -66,9 +66,8 @@ class TlsCredentials final : public Credentials {
     if (parts_.job.empty()) {
       options.set_certificate_verifier(std::make_shared<tls::HostNameCertificateVerifier>());
     } else {
-      const auto peer = parts_.peers.find(address);
       options.set_certificate_verifier(tls::ExternalCertificateVerifier::Create<RoleVerifier>(
-          parts_.job, peer == parts_.peers.end() ? std::nullopt : std::optional(peer->second)));
+          parts_.job, parts_.peers == nullptr ? std::nullopt : parts_.peers->At(address)));
       options.set_check_call_host(false);
     }
     return tls::TlsCredentials(options);

@@ -2,12 +2,12 @@
 // where there is a token file, by the job's token. The files are read again when they change.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "common/rpc/credentials.h"
+#include "common/rpc/peer_roles.h"
 #include "common/security/caller.h"
 #include "common/security/tls_files.h"
 
@@ -16,9 +16,9 @@ namespace lockstep::rpc {
 struct TlsOptions {
   security::TlsFiles files;
   std::string token_file;  // empty: roles come from certificates
-  // Who serves at "host:port": the role that its certificate must prove. At an address that is
-  // not here any process of the job may serve.
-  std::map<std::string, security::Caller> peers;
+  // Who serves where: the role that its certificate must prove. At an address without one any
+  // chief, ps or worker of the job may serve. Null: at all addresses.
+  std::shared_ptr<const PeerRoles> peers;
   unsigned refresh_seconds = 5;  // between two looks at the files
 };
 

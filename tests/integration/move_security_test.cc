@@ -9,12 +9,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "deploy/cli/local_cluster.h"
 #include "tests/integration/training_run.h"
 #include "tests/support/process.h"
 #include "tests/support/wait.h"
 
 namespace lockstep::test {
 namespace {
+
+using Catch::Matchers::Contains;
 
 constexpr absl::Duration kWhole = absl::Seconds(60);
 constexpr int kSteps = 300;
@@ -56,8 +59,7 @@ void AwaitMove(const Cluster& cluster, Process& process, Role role, int index) {
   const std::string line = absl::StrCat("cluster spec: ", Name(role), " ", index, " moved from ");
   INFO(line << process.Output());
   REQUIRE(process.WaitForOutput(line, kWhole));
-  CHECK_THAT(process.Output(),
-             Catch::Matchers::Contains(" to " + cluster.spec().AddressOf(role, index)));
+  CHECK_THAT(process.Output(), Contains(" to " + cluster.spec().AddressOf(role, index)));
 }
 
 TEST_CASE("with a token or certificates a ps and a worker move, and the chief tells the others") {
@@ -102,8 +104,22 @@ TEST_CASE("with a token or certificates the only chief moves to where ps and wor
   cluster.StartChief({"--lease=2"});
   const nlohmann::json summary = Finish(cluster);
   CHECK(summary["steps"] == kSteps);
-  CHECK_THAT(cluster.chief().Output(), Catch::Matchers::Contains("taking over at step"));
+  CHECK_THAT(cluster.chief().Output(), Contains("taking over at step"));
   CHECK(LastTensors(cluster) == CalmTensors());
+}
+
+TEST_CASE("with a token the chief follows no cluster spec to another machine") {
+  Cluster cluster(1, 1);
+  cluster.UseToken();
+  StartAndSave(cluster);
+  ClusterSpec changed = cluster.spec();
+  changed.ps[0] = "192.0.2.1:2222";
+  cluster.folder().Write("cluster.json", deploy::ClusterJsonText(changed));
+  cluster.chief().Signal(SIGHUP);
+  INFO(cluster.Logs());
+  REQUIRE(cluster.chief().WaitForOutput("192.0.2.1:2222 unencrypted. Remedy: ", kWhole));
+  CHECK_THAT(cluster.chief().Output(), Contains("is not used, the one before stays"));
+  CHECK(Finish(cluster)["steps"] == kSteps);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ struct Running {
 };
 
 Shared Process(const security::TlsFiles& files, const Caller& self,
-               std::map<std::string, Caller> peers = {}) {
+               std::shared_ptr<const PeerRoles> peers = nullptr) {
   auto made = MakeTlsCredentials({.files = files, .peers = std::move(peers)}, self);
   INFO(made.status());
   REQUIRE(made.ok());
@@ -103,7 +103,7 @@ TEST_CASE("A server must prove the role that its address has in the cluster") {
   const Running ps(Process(certificates.Make("ps/0"), kPs0));
   const auto ask_expecting = [&](const Caller& expected) {
     return Ask(ps, Process(certificates.Make("chief"), {.role = CallerRole::kChief},
-                           {{ps.address(), expected}})
+                           std::make_shared<PeerRoles>(PeerRoles::Map{{ps.address(), expected}}))
                        .get());
   };
   CHECK(ask_expecting(kPs0).ok());
