@@ -139,23 +139,26 @@ class OpenSslAuthority final : public CertificateAuthority {
   const X509Pointer certificate_;
 };
 
-absl::Status Make(const std::string& key_path, const std::string& certificate_path,
-                  absl::string_view job) {
+absl::Status MakeKey(const std::string& path) {
   const KeyPointer key(EVP_EC_gen("P-256"));
+  return Replace(path, KeyText(key.get()));
+}
+
+absl::Status MakeCertificate(const std::string& path, EVP_PKEY* key, absl::string_view job) {
   const X509Pointer certificate =
-      NewCertificate(key.get(), absl::StrCat("lockstep ", job), kAuthorityValidity);
+      NewCertificate(key, absl::StrCat("lockstep ", job), kAuthorityValidity);
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate.get()));
   LOCKSTEP_RETURN_IF_ERROR(Extend(certificate.get(), certificate.get(),
                                   {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
                                    {NID_key_usage, "critical,keyCertSign,cRLSign"},
                                    {NID_subject_key_identifier, "hash"}}));
-  if (X509_sign(certificate.get(), key.get(), EVP_sha256()) == 0) {
+  if (X509_sign(certificate.get(), key, EVP_sha256()) == 0) {
     return OpenSslError("sign the authority's certificate");
   }
-  LOCKSTEP_RETURN_IF_ERROR(Replace(certificate_path, CertificateText(certificate.get())));
-  // Last: where there is a key, there is a certificate.
-  return Replace(key_path, KeyText(key.get()));
+  return Replace(path, CertificateText(certificate.get()));
 }
+
+bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 }  // namespace
 
@@ -163,13 +166,24 @@ absl::StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open
     const std::string& folder, absl::string_view job) {
   const std::string key_path = JoinPath(folder, kAuthorityKeyFile);
   const std::string certificate_path = JoinPath(folder, kAuthorityFile);
-  if (::access(key_path.c_str(), F_OK) != 0) {
-    LOCKSTEP_RETURN_IF_ERROR(Make(key_path, certificate_path, job));
+  const bool has_certificate = Exists(certificate_path);
+  if (!Exists(key_path)) {
+    if (has_certificate) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(key_path, ": the key of the authority in ", certificate_path,
+                       " is not there. Remedy: put it back while this command runs, or name "
+                       "another folder for a new authority"));
+    }
+    // First: where there is a certificate, there was a key.
+    LOCKSTEP_RETURN_IF_ERROR(MakeKey(key_path));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string key_text, security::ReadSecret(key_path, kMostBytes));
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, ReadFile(certificate_path, kMostBytes));
   KeyPointer key(
       PEM_read_bio_PrivateKey(security::ReaderOf(key_text).get(), nullptr, nullptr, nullptr));
+  if (!has_certificate && key != nullptr) {
+    LOCKSTEP_RETURN_IF_ERROR(MakeCertificate(certificate_path, key.get(), job));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, ReadFile(certificate_path, kMostBytes));
   X509Pointer certificate(
       PEM_read_bio_X509(security::ReaderOf(text).get(), nullptr, nullptr, nullptr));
   if (key == nullptr || certificate == nullptr ||

@@ -20,8 +20,8 @@ inline constexpr char kAuthorityKeyFile[] = "ca.key";
 // Of one thread.
 class CertificateAuthority {
  public:
-  // The authority of `folder`; makes it, for `job`, where there is no key. INVALID_ARGUMENT: the
-  // files do not hold it. Errors of reading and writing files.
+  // The authority of `folder`; makes it, for `job`, where there is none. INVALID_ARGUMENT: the
+  // files do not hold it; its key is missing. Errors of reading and writing files.
   static absl::StatusOr<std::unique_ptr<CertificateAuthority>> Open(const std::string& folder,
                                                                     absl::string_view job);
   virtual ~CertificateAuthority() = default;

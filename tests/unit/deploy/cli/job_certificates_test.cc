@@ -1,0 +1,72 @@
+#include "deploy/cli/job_certificates.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/exit_code.h"
+#include "common/security/tls_files.h"
+#include "tests/support/temporary_folder.h"
+
+namespace lockstep::deploy {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const ClusterSpec kCluster = {
+    .ps = {"127.0.0.1:1"}, .workers = {"127.0.0.1:2"}, .chief = "127.0.0.1:3"};
+
+struct Fixture {
+  absl::Status Make(const std::string& job) const {
+    return MakeCertificates(path(), kCluster, job, absl::Hours(1)).status();
+  }
+  // The names in the certificate of the ps, which the authority must have signed.
+  std::vector<std::string> NamesOfPs() const {
+    const auto checked = security::CheckTlsFiles(
+        {.certificate = CertificatePath(path(), "ps-0"), .authorities = AuthorityPath(path())},
+        /*serves=*/true);
+    INFO(checked.status());
+    REQUIRE(checked.ok());
+    return checked->uris;
+  }
+  std::string path() const { return folder.Path("tls"); }
+  std::string Read(const std::string& name) const { return folder.Read("tls/" + name); }
+
+  test::TemporaryFolder folder;
+};
+
+using Names = std::vector<std::string>;
+
+void CheckRefused(const absl::Status& status, const std::string& text) {
+  INFO(status);
+  CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
+  CHECK_THAT(std::string(status.message()), Contains(text) && Contains("Remedy: "));
+}
+
+TEST_CASE("an authority whose key has been taken away is not replaced") {
+  const Fixture f;
+  REQUIRE(f.Make("digits").ok());
+  const std::string authority = f.Read("ca.pem"), before = f.Read("ps-0.pem");
+  const std::string key = f.path() + "/ca.key", away = f.folder.Path("away.key");
+  std::filesystem::rename(key, away);
+  CheckRefused(f.Make("digits"),
+               key + ": the key of the authority in " + f.path() + "/ca.pem is not");
+  CHECK(f.Read("ca.pem") == authority);
+  CHECK(f.Read("ps-0.pem") == before);
+  std::filesystem::rename(away, key);
+  CHECK(f.Make("digits").ok());
+}
+
+TEST_CASE("an authority that has its key and no certificate gets one") {
+  const Fixture f;
+  REQUIRE(f.Make("digits").ok());
+  const std::string key = f.Read("ca.key");
+  std::filesystem::remove(f.path() + "/ca.pem");
+  REQUIRE(f.Make("digits").ok());
+  CHECK(f.Read("ca.key") == key);
+  CHECK(f.NamesOfPs() == Names{"spiffe://digits/ps/0"});
+}
+
+}  // namespace
+}  // namespace lockstep::deploy
