@@ -13,24 +13,32 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
 #include "common/fs/fs_error.h"
 #include "common/fs/input_file.h"
 #include "common/fs/path.h"
 #include "common/security/openssl_objects.h"
+#include "common/security/role_uri.h"
 #include "common/security/secret_file.h"
 
 namespace lockstep::deploy {
 namespace {
 
 constexpr size_t kMostBytes = 64 << 10;
+constexpr size_t kMostNameBytes = 256;
+constexpr absl::string_view kDefaultJob = "lockstep";
+// Of the common names of all certificates.
+constexpr absl::string_view kNamePrefix = "lockstep ";
 constexpr absl::Duration kAuthorityValidity = absl::Hours(24 * 3650);
 // Clocks of hosts differ.
 constexpr absl::Duration kBefore = absl::Minutes(10);
 
 using security::BioPointer;
+using security::Caller;
 using security::KeyPointer;
+using security::RoleUri;
 using security::X509Pointer;
 
 absl::Status OpenSslError(absl::string_view what) {
@@ -110,16 +118,18 @@ std::string HostName(const std::string& host) {
 
 class OpenSslAuthority final : public CertificateAuthority {
  public:
-  OpenSslAuthority(KeyPointer key, X509Pointer certificate)
-      : key_(std::move(key)), certificate_(std::move(certificate)) {}
+  OpenSslAuthority(KeyPointer key, X509Pointer certificate, absl::string_view job)
+      : key_(std::move(key)), certificate_(std::move(certificate)), job_(job) {}
 
-  absl::Status Issue(const security::RoleUri& role, const std::vector<std::string>& hosts,
+  const std::string& job() const override { return job_; }
+
+  absl::Status Issue(const Caller& caller, const std::vector<std::string>& hosts,
                      absl::Duration validity, const std::string& path) override {
-    std::string names = absl::StrCat("URI:", ToString(role));
+    std::string names = absl::StrCat("URI:", ToString(RoleUri{job_, caller}));
     for (const std::string& host : hosts) absl::StrAppend(&names, ",", HostName(host));
     const KeyPointer key(EVP_EC_gen("P-256"));
     const X509Pointer certificate =
-        NewCertificate(key.get(), absl::StrCat("lockstep ", ToString(role.caller)), validity);
+        NewCertificate(key.get(), absl::StrCat(kNamePrefix, ToString(caller)), validity);
     X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate_.get()));
     LOCKSTEP_RETURN_IF_ERROR(
         Extend(certificate.get(), certificate_.get(),
@@ -137,6 +147,7 @@ class OpenSslAuthority final : public CertificateAuthority {
  private:
   const KeyPointer key_;
   const X509Pointer certificate_;
+  const std::string job_;
 };
 
 absl::Status MakeKey(const std::string& path) {
@@ -146,7 +157,7 @@ absl::Status MakeKey(const std::string& path) {
 
 absl::Status MakeCertificate(const std::string& path, EVP_PKEY* key, absl::string_view job) {
   const X509Pointer certificate =
-      NewCertificate(key, absl::StrCat("lockstep ", job), kAuthorityValidity);
+      NewCertificate(key, absl::StrCat(kNamePrefix, job), kAuthorityValidity);
   X509_set_issuer_name(certificate.get(), X509_get_subject_name(certificate.get()));
   LOCKSTEP_RETURN_IF_ERROR(Extend(certificate.get(), certificate.get(),
                                   {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
@@ -158,7 +169,25 @@ absl::Status MakeCertificate(const std::string& path, EVP_PKEY* key, absl::strin
   return Replace(path, CertificateText(certificate.get()));
 }
 
+// The job of MakeCertificate. Empty: another program made the certificate, or the name has more
+// than the 64 characters of a common name, and was left out.
+std::string JobOf(X509* certificate) {
+  char name[kMostNameBytes];
+  const int size = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
+                                             name, sizeof(name));
+  absl::string_view job(name, size > 0 ? size : 0);
+  return absl::ConsumePrefix(&job, kNamePrefix) ? std::string(job) : "";
+}
+
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// Certificates of another job would be refused by the processes that run.
+absl::Status CheckSameJob(const std::string& path, absl::string_view own, absl::string_view job) {
+  if (own.empty() || job.empty() || own == job) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(path, ": is the authority of job ", own, ", not ",
+                                                 job, ". Remedy: --job_name=", own,
+                                                 ", or another folder for the other job"));
+}
 
 }  // namespace
 
@@ -181,7 +210,8 @@ absl::StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open
   KeyPointer key(
       PEM_read_bio_PrivateKey(security::ReaderOf(key_text).get(), nullptr, nullptr, nullptr));
   if (!has_certificate && key != nullptr) {
-    LOCKSTEP_RETURN_IF_ERROR(MakeCertificate(certificate_path, key.get(), job));
+    LOCKSTEP_RETURN_IF_ERROR(
+        MakeCertificate(certificate_path, key.get(), job.empty() ? kDefaultJob : job));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, ReadFile(certificate_path, kMostBytes));
   X509Pointer certificate(
@@ -192,7 +222,10 @@ absl::StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open
                                                    ": is not the key of the certificate in ",
                                                    certificate_path, ". Remedy: another folder"));
   }
-  return std::make_unique<OpenSslAuthority>(std::move(key), std::move(certificate));
+  const std::string own = JobOf(certificate.get());
+  LOCKSTEP_RETURN_IF_ERROR(CheckSameJob(certificate_path, own, job));
+  if (job.empty()) job = own.empty() ? kDefaultJob : absl::string_view(own);
+  return std::make_unique<OpenSslAuthority>(std::move(key), std::move(certificate), job);
 }
 
 }  // namespace lockstep::deploy

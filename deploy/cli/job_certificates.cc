@@ -13,6 +13,7 @@
 #include "common/config/address.h"
 #include "common/fs/fs_error.h"
 #include "common/fs/path.h"
+#include "common/security/role_uri.h"
 #include "deploy/cli/certificate_authority.h"
 
 namespace lockstep::deploy {
@@ -51,7 +52,7 @@ absl::StatusOr<std::vector<TaskCertificate>> MakeCertificates(const std::string&
                                                               const ClusterSpec& cluster,
                                                               const std::string& job,
                                                               absl::Duration validity) {
-  LOCKSTEP_RETURN_IF_ERROR(security::CheckJobName(job));
+  if (!job.empty()) LOCKSTEP_RETURN_IF_ERROR(security::CheckJobName(job));
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return WriteError(folder, "make the folder", errno);
   }
@@ -65,7 +66,7 @@ absl::StatusOr<std::vector<TaskCertificate>> MakeCertificates(const std::string&
     }
     const std::string task = absl::StrReplaceAll(security::ToString(caller), {{"/", "-"}});
     const std::string path = CertificatePath(folder, task);
-    LOCKSTEP_RETURN_IF_ERROR(authority->Issue({job, caller}, hosts, validity, path));
+    LOCKSTEP_RETURN_IF_ERROR(authority->Issue(caller, hosts, validity, path));
     made.push_back({task, path});
   }
   return made;

@@ -17,7 +17,7 @@ namespace lockstep::test {
 class TestCertificates {
  public:
   explicit TestCertificates(const std::string& job = "digits")
-      : job_(job), authority_(deploy::CertificateAuthority::Open(folder_.path(), job).value()) {}
+      : authority_(deploy::CertificateAuthority::Open(folder_.path(), job).value()) {}
 
   std::string ca() const { return folder_.Path("ca.pem"); }
   const TemporaryFolder& folder() const { return folder_; }
@@ -35,13 +35,11 @@ class TestCertificates {
                absl::Duration validity = absl::Hours(1), const std::string& host = "127.0.0.1") {
     std::vector<std::string> hosts;
     if (!host.empty()) hosts.push_back(host);
-    REQUIRE(authority_->Issue({job_, security::ParseCaller(caller).value()}, hosts, validity, path)
-                .ok());
+    REQUIRE(authority_->Issue(security::ParseCaller(caller).value(), hosts, validity, path).ok());
   }
 
  private:
   const TemporaryFolder folder_;
-  const std::string job_;
   const std::unique_ptr<deploy::CertificateAuthority> authority_;
   int made_ = 0;
 };

@@ -44,18 +44,39 @@ void CheckRefused(const absl::Status& status, const std::string& text) {
   CHECK_THAT(std::string(status.message()), Contains(text) && Contains("Remedy: "));
 }
 
+TEST_CASE("certificates that are made again are of the job of their authority") {
+  const Fixture f;
+  REQUIRE(f.Make("digits").ok());
+  const std::string authority = f.Read("ca.pem"), before = f.Read("ps-0.pem");
+  CHECK(f.NamesOfPs() == Names{"spiffe://digits/ps/0"});
+  REQUIRE(f.Make("").ok());
+  CHECK(f.NamesOfPs() == Names{"spiffe://digits/ps/0"});
+  const std::string renewed = f.Read("ps-0.pem");
+  CHECK(renewed != before);
+  CheckRefused(f.Make("letters"),
+               f.path() + "/ca.pem: is the authority of job digits, not letters");
+  CHECK(f.Read("ps-0.pem") == renewed);
+  CHECK(f.Make("digits").ok());
+  CHECK(f.Read("ca.pem") == authority);
+}
+
+TEST_CASE("certificates without a name of a job are of job lockstep") {
+  const Fixture f;
+  REQUIRE(f.Make("").ok());
+  CHECK(f.NamesOfPs() == Names{"spiffe://lockstep/ps/0"});
+}
+
 TEST_CASE("an authority whose key has been taken away is not replaced") {
   const Fixture f;
   REQUIRE(f.Make("digits").ok());
   const std::string authority = f.Read("ca.pem"), before = f.Read("ps-0.pem");
   const std::string key = f.path() + "/ca.key", away = f.folder.Path("away.key");
   std::filesystem::rename(key, away);
-  CheckRefused(f.Make("digits"),
-               key + ": the key of the authority in " + f.path() + "/ca.pem is not");
+  CheckRefused(f.Make(""), key + ": the key of the authority in " + f.path() + "/ca.pem is not");
   CHECK(f.Read("ca.pem") == authority);
   CHECK(f.Read("ps-0.pem") == before);
   std::filesystem::rename(away, key);
-  CHECK(f.Make("digits").ok());
+  CHECK(f.Make("").ok());
 }
 
 TEST_CASE("an authority that has its key and no certificate gets one") {
