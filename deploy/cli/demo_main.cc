@@ -18,7 +18,6 @@
 #include "deploy/cli/json_output.h"
 #include "deploy/cli/local_run.h"
 #include "deploy/cli/run_folder.h"
-#include "deploy/cli/supervisor.h"
 
 ABSL_FLAG(std::string, dataset, "digits",
           "digits (8x8, shipped), fashion (28x28, Fashion-MNIST), clicks (generated), text "
@@ -80,7 +79,6 @@ int main(int argc, char** argv) {
   lockstep::OpenStandardStreams();
   // The run goes on when the reader of its output has gone.
   lockstep::IgnoreBrokenPipes();
-  lockstep::deploy::Supervisor::BlockSignals();
   if (const auto flags =
           lockstep::HandleFlags("lockstep demo", lockstep::deploy::kUsage, argc, argv);
       flags.exit) {

@@ -128,6 +128,7 @@ void ShowResult(const LocalRunOptions& options, const Summary& summary, Console*
 }
 
 absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console) {
+  const Supervisor::SignalBlock block;
   JobDef job = options.job.job;
   LOCKSTEP_RETURN_IF_ERROR(Annotate(ValidateJob(&job, job.local().workers()), options.job_path));
   const int standbys = options.standby ? 1 : 0;

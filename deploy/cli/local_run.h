@@ -35,7 +35,7 @@ struct LocalRunResult {
 };
 
 // Says on `console` what is started and how it goes; returns when no process is left. An error: it
-// could not be started, and nothing runs. Supervisor::BlockSignals comes first.
+// could not be started, and nothing runs. From the main thread, before others are started.
 absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console);
 
 // Where the programs are: absolute.

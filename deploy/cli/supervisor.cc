@@ -1,7 +1,6 @@
 #include "deploy/cli/supervisor.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,10 +44,12 @@ std::vector<RunOutcome::Member> Members(const std::vector<Task>& tasks) {
 
 }  // namespace
 
-void Supervisor::BlockSignals() {
+Supervisor::SignalBlock::SignalBlock() {
   const sigset_t set = HandledSignals();
-  sigprocmask(SIG_BLOCK, &set, nullptr);
+  sigprocmask(SIG_BLOCK, &set, &before_);
 }
+
+Supervisor::SignalBlock::~SignalBlock() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
 Supervisor::Supervisor(std::vector<Task> tasks, const RunOutcome::Rules& rules, Console* console)
     : tasks_(std::move(tasks)),

@@ -1,6 +1,7 @@
 // Runs the tasks of a local cluster to their end, and leaves none of them behind.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -19,10 +20,20 @@ namespace lockstep::deploy {
 // From the main thread only.
 class Supervisor {
  public:
-  // Keeps SIGINT, SIGTERM, SIGHUP and SIGCHLD for Run. First thing in main, before any thread.
-  static void BlockSignals();
+  // Keeps SIGINT, SIGTERM, SIGHUP and SIGCHLD for Run while it exists. Outside they end the
+  // launcher. Threads that are started meanwhile never get them.
+  class SignalBlock {
+   public:
+    SignalBlock();
+    SignalBlock(const SignalBlock&) = delete;
+    SignalBlock& operator=(const SignalBlock&) = delete;
+    ~SignalBlock();
 
-  // `console` outlives the supervisor.
+   private:
+    sigset_t before_;
+  };
+
+  // Within a SignalBlock. `console` outlives the supervisor.
   Supervisor(std::vector<Task> tasks, const RunOutcome::Rules& rules, Console* console);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;

@@ -18,7 +18,6 @@
 #include "deploy/cli/json_output.h"
 #include "deploy/cli/local_run.h"
 #include "deploy/cli/run_folder.h"
-#include "deploy/cli/supervisor.h"
 
 ABSL_FLAG(std::string, job, "",
           "job file (text proto); its local { ps: .. workers: .. } is started");
@@ -111,7 +110,6 @@ int main(int argc, char** argv) {
   lockstep::OpenStandardStreams();
   // The run goes on when the reader of its output has gone.
   lockstep::IgnoreBrokenPipes();
-  lockstep::deploy::Supervisor::BlockSignals();
   if (const auto flags = lockstep::HandleFlags("lockstep up", lockstep::deploy::kUsage, argc,
                                                lockstep::WithNewestCheckpoint(argc, argv).data());
       flags.exit) {
