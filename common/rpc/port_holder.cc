@@ -6,13 +6,14 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/rpc/credentials.h"
 #include "proto/status.grpc.pb.h"
 
 namespace lockstep::rpc {
 namespace {
 
-constexpr char kChief[] = "chief";
+constexpr absl::string_view kChief = "chief";
 
 }  // namespace
 
@@ -37,10 +38,11 @@ absl::Status DescribePortHolder(const std::string& address, const std::string& o
         " is in use by a process that is no task of Lockstep's. Remedy: end it, or give ", owner,
         " another port in the cluster spec"));
   }
-  // There is one chief, which has no index to name.
   const bool is_chief = holder.role() == kChief;
-  const std::string name =
-      is_chief ? std::string(kChief) : absl::StrCat(holder.role(), " ", holder.task());
+  // The only chief of a cluster has no index in its name, each of several has one.
+  const std::string name = is_chief && owner == kChief
+                               ? std::string(kChief)
+                               : absl::StrCat(holder.role(), " ", holder.task());
   const std::string where = absl::StrCat("pid ", holder.pid(), " on host ", holder.host());
   if (name == owner) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -10,8 +10,8 @@ namespace lockstep::rpc {
 class Credentials;
 
 // Asks the process that listens on `address` for half a second. FAILED_PRECONDITION when it is
-// `owner` ("worker 1") itself: the same task was started twice. UNAVAILABLE otherwise, saying what
-// is known about it.
+// `owner` ("worker 1", "chief" for the only one) itself: the same task was started twice.
+// UNAVAILABLE otherwise, saying what is known about it.
 absl::Status DescribePortHolder(const std::string& address, const std::string& owner,
                                 const Credentials* credentials);
 

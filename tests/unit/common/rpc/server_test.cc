@@ -152,6 +152,20 @@ TEST_CASE("A second chief is refused as a second worker is") {
                           absl::StrCat("chief is already running as pid ", getpid())));
 }
 
+TEST_CASE("Of several chiefs the same one is told apart from another one") {
+  const Running running("chief", 1);
+  const auto start = [&](const std::string& owner) {
+    return Server::Start({.address = running.address(), .owner = owner}).status();
+  };
+  const absl::Status same = start("chief 1");
+  CHECK(absl::IsFailedPrecondition(same));
+  CHECK(absl::StrContains(same.message(),
+                          absl::StrCat("chief 1 is already running as pid ", getpid())));
+  const absl::Status other = start("chief 0");
+  CHECK(absl::IsUnavailable(other));
+  CHECK(absl::StrContains(other.message(), absl::StrCat("chief 1, pid ", getpid())));
+}
+
 TEST_CASE("Other machines are let in only on request") {
   const absl::Status refused = Server::Start({.address = "0.0.0.0:0", .owner = "ps 0"}).status();
   CHECK(absl::IsInvalidArgument(refused));
