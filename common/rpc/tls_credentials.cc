@@ -127,8 +127,9 @@ absl::StatusOr<std::shared_ptr<const Credentials>> MakeTlsCredentials(const TlsO
     return absl::InvalidArgumentError(
         "--tls_cert is missing. Remedy: the certificate of this process, which serves with TLS");
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const security::Certificate certificate,
-                            security::CheckTlsFiles(files, /*serves=*/true));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const security::Certificate certificate,
+      security::CheckTlsFiles(files, {.in_calls = options.token_file.empty(), .serving = true}));
   log::Info(absl::StrCat("TLS with ", files.certificate, ", valid until ",
                          absl::FormatTime("%Y-%m-%d %H:%M", certificate.end, absl::UTCTimeZone()),
                          " UTC"));
@@ -166,7 +167,7 @@ absl::StatusOr<std::shared_ptr<const Credentials>> MakeTlsToolCredentials(
         "job's --token_file if it has one");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const security::Certificate certificate,
-                            security::CheckTlsFiles(files, /*serves=*/false));
+                            security::CheckTlsFiles(files, {.in_calls = true}));
   LOCKSTEP_ASSIGN_OR_RETURN(const security::RoleUri own, OwnRole(files.certificate, certificate));
   parts.shows_certificate = true;
   parts.job = own.job;

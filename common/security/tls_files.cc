@@ -105,12 +105,14 @@ absl::Time EndOf(const X509* certificate) {
 
 }  // namespace
 
-absl::StatusOr<Certificate> CheckTlsFiles(const TlsFiles& files, bool serves) {
+absl::StatusOr<Certificate> CheckTlsFiles(const TlsFiles& files, const CertificateUse& use) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto own, ReadCertificates(files.certificate));
   LOCKSTEP_RETURN_IF_ERROR(CheckKey(files.key_file(), own[0].get(), files.certificate));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto authorities, ReadCertificates(files.authorities));
-  LOCKSTEP_RETURN_IF_ERROR(Verify(own, files, authorities, X509_PURPOSE_SSL_CLIENT));
-  if (serves) {
+  if (use.in_calls) {
+    LOCKSTEP_RETURN_IF_ERROR(Verify(own, files, authorities, X509_PURPOSE_SSL_CLIENT));
+  }
+  if (use.serving) {
     LOCKSTEP_RETURN_IF_ERROR(Verify(own, files, authorities, X509_PURPOSE_SSL_SERVER));
   }
   return Certificate{UrisOf(own[0].get()), EndOf(own[0].get())};

@@ -27,11 +27,16 @@ struct Certificate {
   absl::Time end;                 // of its validity
 };
 
-// Whether `files` suit a process that calls, or one that `serves` too: the key is the
-// certificate's, and the authorities accept it now for that. INVALID_ARGUMENT naming the file and
-// what is wrong with it; PERMISSION_DENIED: other users may read the key; NOT_FOUND: there is no
-// file.
-absl::StatusOr<Certificate> CheckTlsFiles(const TlsFiles& files, bool serves);
+// Where a process shows its certificate.
+struct CertificateUse {
+  bool in_calls = false;  // to the servers that it calls
+  bool serving = false;   // to its own callers
+};
+
+// Whether `files` suit this use: the key is the certificate's, and the authorities accept the
+// certificate now. INVALID_ARGUMENT naming the file and what is wrong with it; PERMISSION_DENIED:
+// other users may read the key; NOT_FOUND: there is no file.
+absl::StatusOr<Certificate> CheckTlsFiles(const TlsFiles& files, const CertificateUse& use);
 
 // INVALID_ARGUMENT: the file holds no certificate. For callers that have none of their own.
 absl::Status CheckAuthorities(const std::string& path);

@@ -15,6 +15,7 @@
 #include "common/security/secret_file.h"
 #include "common/status/status_service.h"
 #include "proto/status.grpc.pb.h"
+#include "tests/support/server_only_certificate.h"
 #include "tests/support/test_certificates.h"
 
 namespace lockstep::rpc {
@@ -147,6 +148,22 @@ TEST_CASE("With a token the role is the credential's, and servers are known by t
   CHECK(absl::IsUnauthenticated(Ask(ps, Tool(certificates.Make("chief")).get())));
   const Running elsewhere(start(certificates.Make("ps/0", absl::Hours(1), "ps-0.example")));
   CHECK(absl::IsUnavailable(Ask(elsewhere, Tool(authorities, token).get())));
+}
+
+TEST_CASE("A certificate for servers alone will do where a token proves the role") {
+  TestCertificates certificates;
+  const std::string token = certificates.folder().Path("job.token");
+  REQUIRE(security::WriteSecret(token, security::JobToken::NewText()).ok());
+  const security::TlsFiles files = test::MakeServerOnly(certificates, "ps/0");
+  auto made = MakeTlsCredentials({.files = files, .token_file = token}, kPs0);
+  INFO(made.status());
+  REQUIRE(made.ok());
+  const Running ps(*made);
+  CHECK(Ask(ps, Tool({.authorities = files.authorities}, token).get()).ok());
+  // Without a token the process shows it in its calls.
+  const absl::Status refused = MakeTlsCredentials({.files = files}, kPs0).status();
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK(absl::StrContains(refused.message(), "others would refuse it: "));
 }
 
 TEST_CASE("Files that are replaced serve the next caller, and break no connection") {

@@ -12,8 +12,10 @@
 namespace lockstep::security {
 namespace {
 
-void CheckRefused(const TlsFiles& files, absl::string_view expected, bool serves = true) {
-  const absl::Status status = CheckTlsFiles(files, serves).status();
+constexpr CertificateUse kBoth{.in_calls = true, .serving = true};
+
+void CheckRefused(const TlsFiles& files, absl::string_view expected) {
+  const absl::Status status = CheckTlsFiles(files, kBoth).status();
   INFO(status);
   CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
   CHECK(absl::StrContains(status.message(), expected));
@@ -23,7 +25,7 @@ void CheckRefused(const TlsFiles& files, absl::string_view expected, bool serves
 TEST_CASE("A certificate with its key and its authority tells its role and its end") {
   test::TestCertificates certificates;
   const TlsFiles files = certificates.Make("worker/3");
-  const auto certificate = CheckTlsFiles(files, true);
+  const auto certificate = CheckTlsFiles(files, kBoth);
   REQUIRE(certificate.ok());
   CHECK(certificate->uris == std::vector<std::string>{"spiffe://digits/worker/3"});
   CHECK(certificate->end > absl::Now() + absl::Minutes(59));
@@ -40,7 +42,7 @@ TEST_CASE("A certificate that others would refuse is refused at the start") {
   // Of one that serves nobody.
   const TlsFiles caller = certificates.Make("reader", absl::Hours(1), "");
   CheckRefused(caller, "others would refuse it: ");
-  CHECK(CheckTlsFiles(caller, /*serves=*/false).ok());
+  CHECK(CheckTlsFiles(caller, {.in_calls = true}).ok());
 }
 
 TEST_CASE("A key must be there, of this certificate, without passphrase and for its owner alone") {
@@ -57,7 +59,7 @@ TEST_CASE("A key must be there, of this certificate, without passphrase and for 
   CheckRefused(files, "holds no private key, or one with a passphrase");
   files.key.clear();
   REQUIRE(::chmod(files.certificate.c_str(), 0644) == 0);
-  const absl::Status status = CheckTlsFiles(files, true).status();
+  const absl::Status status = CheckTlsFiles(files, kBoth).status();
   CHECK(ExitCodeFor(status) == ExitCode::kNotPermitted);
   CHECK(absl::EndsWith(status.message(), "Remedy: chmod 600 " + files.certificate));
 }
@@ -72,7 +74,7 @@ TEST_CASE("Files that are missing or hold something else are named") {
                text + ": holds no certificate");
   CHECK(absl::IsInvalidArgument(CheckAuthorities(text)));
   const absl::Status missing =
-      CheckTlsFiles({.certificate = good.certificate, .authorities = "/none"}, true).status();
+      CheckTlsFiles({.certificate = good.certificate, .authorities = "/none"}, kBoth).status();
   CHECK(ExitCodeFor(missing) == ExitCode::kInputNotFound);
   CHECK(absl::StartsWith(missing.message(), "/none: "));
   CHECK(absl::EndsWith(missing.message(),

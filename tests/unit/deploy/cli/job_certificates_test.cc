@@ -25,7 +25,7 @@ struct Fixture {
   std::vector<std::string> NamesOfPs() const {
     const auto checked = security::CheckTlsFiles(
         {.certificate = CertificatePath(path(), "ps-0"), .authorities = AuthorityPath(path())},
-        /*serves=*/true);
+        {.in_calls = true, .serving = true});
     INFO(checked.status());
     REQUIRE(checked.ok());
     return checked->uris;
