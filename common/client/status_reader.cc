@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/rpc/grpc_status.h"
+#include "common/transport/grpc/peer.h"
 #include "proto/status.grpc.pb.h"
 
 namespace lockstep {
@@ -33,7 +34,7 @@ absl::StatusOr<ProcessStatus> StatusReader::Read(absl::Duration timeout) {
   // gRPC leaks the socket of a channel that is destroyed during its handshake. The channel is kept
   // after DEADLINE_EXCEEDED, so that each call does not leak one.
   if (!absl::IsDeadlineExceeded(result)) connection_.reset();
-  return result;
+  return NamePeer({.address = address_, .name = "task"}, "GetStatus", timeout, result);
 }
 
 }  // namespace lockstep

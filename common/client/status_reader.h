@@ -18,8 +18,8 @@ class StatusReader {
   explicit StatusReader(std::string address, const rpc::Credentials* credentials = nullptr);
   ~StatusReader();
 
-  // After an error of the connection the next call connects anew: a process that is started again
-  // is seen without the back-off of a channel.
+  // Errors name the process by its address. After one of the connection the next call connects
+  // anew: a process that is started again is seen without the back-off of a channel.
   absl::StatusOr<ProcessStatus> Read(absl::Duration timeout);
 
  private:

@@ -6,18 +6,20 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/exit_code.h"
 #include "common/base/remedy.h"
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
-#include "common/client/status_client.h"
+#include "common/client/status_reader.h"
 #include "common/config/address.h"
 #include "deploy/cli/bare_word_command.h"
 #include "deploy/cli/status_json.h"
 #include "deploy/cli/status_table.h"
 #include "deploy/cli/tool_credentials.h"
+#include "deploy/cli/watch_failure.h"
 
 ABSL_FLAG(std::string, address, "",
           "host:port of the process; may be given without the flag's name");
@@ -27,6 +29,7 @@ ABSL_FLAG(bool, watch, false, "print it again every second, until Ctrl-C or the 
 namespace lockstep::deploy {
 namespace {
 
+constexpr char kName[] = "lockstep status";
 constexpr char kUsage[] =
     "lockstep status ADDRESS\n"
     "\n"
@@ -48,6 +51,11 @@ std::string Separator(bool first) {
                       absl::FormatTime("%Y-%m-%d %H:%M:%S\n", absl::Now(), absl::LocalTimeZone()));
 }
 
+absl::Status Show(const ProcessStatus& status, const std::string& separator) {
+  std::fputs((separator + Text(status)).c_str(), stdout);
+  return FlushOutput();
+}
+
 absl::Status NoProcessError(const absl::Status& status) {
   if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
   return AddRemedy(status,
@@ -63,16 +71,23 @@ absl::StatusOr<int> ShowStatus() {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto credentials,
                             LoadToolCredentials(address, security::CallerRole::kReader));
   const bool watch = absl::GetFlag(FLAGS_watch);
-  for (bool first = true;; first = false) {
-    auto status = FetchStatus(address, kTimeout, credentials.get());
-    if (!status.ok() && !first) return 0;  // it has ended
-    if (!status.ok()) return NoProcessError(status.status());
-    if (watch) std::fputs(Separator(first).c_str(), stdout);
-    std::fputs(Text(*status).c_str(), stdout);
-    LOCKSTEP_RETURN_IF_ERROR(FlushOutput());
-    if (!watch) return 0;
+  StatusReader reader(address, credentials.get());
+  absl::StatusOr<ProcessStatus> status = reader.Read(kTimeout);
+  if (!status.ok()) return NoProcessError(status.status());
+  LOCKSTEP_RETURN_IF_ERROR(Show(*status, watch ? Separator(/*first=*/true) : ""));
+  while (watch) {
     absl::SleepFor(kPeriod);
+    status = reader.Read(kTimeout);
+    if (status.ok()) {
+      LOCKSTEP_RETURN_IF_ERROR(Show(*status, Separator(/*first=*/false)));
+      continue;
+    }
+    LOCKSTEP_ASSIGN_OR_RETURN(const WatchFailure failure,
+                              ExplainWatchFailure(address, status.status()));
+    std::fprintf(stderr, "%s: %s\n", kName, failure.line.c_str());
+    if (failure.has_ended) return 0;
   }
+  return 0;
 }
 
 }  // namespace
@@ -80,6 +95,5 @@ absl::StatusOr<int> ShowStatus() {
 
 int main(int argc, char** argv) {
   using namespace lockstep::deploy;
-  return RunCommand({"lockstep status", kUsage, WithCredentialFlags({"--address"})}, argc, argv,
-                    ShowStatus);
+  return RunCommand({kName, kUsage, WithCredentialFlags({"--address"})}, argc, argv, ShowStatus);
 }

@@ -1,0 +1,34 @@
+#include "deploy/cli/watch_failure.h"
+
+#include <catch2/catch.hpp>
+
+namespace lockstep::deploy {
+namespace {
+
+using Catch::Matchers::Contains;
+
+TEST_CASE("a watch goes on where the answer is late") {
+  const auto late = ExplainWatchFailure("a:1", absl::DeadlineExceededError("no answer in 5s"));
+  REQUIRE(late.ok());
+  CHECK_FALSE(late->has_ended);
+  CHECK(late->line == "no answer in 5s; asking again");
+}
+
+TEST_CASE("a watch ends in order with its process, and says so") {
+  for (const absl::Status& gone :
+       {absl::UnavailableError("refused"), absl::CancelledError("gone")}) {
+    const auto ended = ExplainWatchFailure("a:1", gone);
+    REQUIRE(ended.ok());
+    CHECK(ended->has_ended);
+    CHECK_THAT(ended->line, Contains("a:1 has ended, or cannot be reached: ") &&
+                                Contains(std::string(gone.message())));
+  }
+}
+
+TEST_CASE("a watch ends with an error that waiting does not change") {
+  const absl::Status refused = absl::UnauthenticatedError("another --token_file");
+  CHECK(ExplainWatchFailure("a:1", refused).status() == refused);
+}
+
+}  // namespace
+}  // namespace lockstep::deploy
