@@ -52,6 +52,28 @@ TEST_CASE("each command of the script says what it takes, and does nothing else"
   CHECK(tree.Calls().empty());
 }
 
+TEST_CASE("what a program takes is told before it is built, and by itself afterwards") {
+  const Tree tree;
+  for (const std::string command : {"up", "demo", "status", "stop", "token", "certificates"}) {
+    CAPTURE(command);
+    const Ended help = tree.Run({command, "--help"});
+    CHECK(help.exit_code == 0);
+    CHECK_THAT(help.output, StartsWith("lockstep " + command + " ") && !Contains("\\") &&
+                                Contains(".\n\nThe same command lists the flags once "));
+  }
+  for (const std::string command : {"predict", "evaluate"}) {
+    CHECK_THAT(tree.Run({command, "-h"}).output, StartsWith("predict|evaluate --checkpoint=DIR"));
+  }
+  CHECK(tree.Calls().empty());
+
+  tree.folder().Write("lists", "");
+  tree.InstallAll();
+  tree.folder().Write("common/base/new.cc", "");  // not built for a word of help
+  CHECK_THAT(tree.Run({"up", "--help"}).output, EndsWith("bazel-bin/deploy/cli/up --help\n"));
+  CHECK_THAT(tree.Run({"predict", "-h"}).output, EndsWith("worker/predict predict -h\n"));
+  CHECK(tree.Calls().empty());
+}
+
 TEST_CASE("a changed source is built again") {
   const Tree tree;
   tree.folder().Write("lists", "");

@@ -86,8 +86,8 @@ class Tree {
     Copy("tests/oracle/requirements.txt");
     Copy("tests/bench/torch_requirements.txt");
     folder_.Write("tests/bench/peers/gloo_step.cc", "");
-    for (const char* name : {"bench", "build", "bundle", "check", "compile_commands", "cuda", "job",
-                             "oracle", "packages", "sim", "test", "venv"}) {
+    for (const char* name : {"bench", "build", "bundle", "check", "compile_commands", "cuda",
+                             "help", "job", "oracle", "packages", "sim", "test", "venv"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
     }
     for (const char* name : {"build", "bundle", "check", "compile_commands", "fuzz", "test"}) {
@@ -95,6 +95,10 @@ class Tree {
     }
     folder_.Write("common/base/version.h",
                   "inline inline constexpr char kVersion[] = \"1.2.3\";\n");
+    for (const char* name : {"certificates", "demo", "status", "stop", "token", "up"}) {
+      Copy(std::string("deploy/cli/") + name + "_main.cc");
+    }
+    Copy("worker/predict_main.cc");
     Fake("dpkg-query", kDpkgQuery);
     Fake("dpkg", "");
     Fake("apt-get", kAptGet);
