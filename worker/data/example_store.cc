@@ -77,6 +77,13 @@ Batch ExampleStore::MakeBatch(int64_t n, const TensorMaker& make) const {
   return batch;
 }
 
+int64_t ExampleStore::bytes_per_example() const {
+  int64_t bytes = sizeof(int64_t) + input_shape_.num_elements() * sizeof(float);
+  if (has_labels()) bytes += labels_.num_bytes() / labels_.shape().dim(0);
+  for (const int64_t units : units_) bytes += units * sizeof(float);
+  return bytes;
+}
+
 float* ExampleStore::Row(int64_t row, Batch* batch) const {
   return batch->features.as<float>().data() + row * input_shape_.num_elements();
 }

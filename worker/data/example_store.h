@@ -27,6 +27,9 @@ class ExampleStore {
   // How many rows of the files are one example: ExampleTable::rows_per_sequence.
   int64_t rows_per_sequence() const { return table_.rows_per_sequence; }
 
+  // In a batch made by MakeBatch, with its number.
+  int64_t bytes_per_example() const;
+
   // A batch with room for n examples. Without labels in the files its labels are empty. `make`: its
   // tensors.
   Batch MakeBatch(int64_t n, const TensorMaker& make = OnHeap) const;

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "worker/data/batch_memory.h"
 #include "worker/data/prefetcher.h"
 #include "worker/data/replica_batches.h"
 
@@ -66,6 +67,12 @@ absl::StatusOr<std::unique_ptr<Pipeline>> MakePipeline(std::shared_ptr<const Exa
   return std::make_unique<PrefetchedPipeline>(std::move(batches), ahead);
 }
 
+absl::Status CheckMemory(const ExampleStore& store, const DataDef& data,
+                         const PipelineOptions& options) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const int64_t ahead, BatchesAhead(data));
+  return CheckBatchMemory(store, options, ahead);
+}
+
 // A pipeline of its own for each share that it gets.
 class SharedPipeline final : public Pipeline {
  public:
@@ -85,6 +92,8 @@ class SharedPipeline final : public Pipeline {
     options.replica = share.position;
     options.num_replicas = share.total;
     options.batch_per_tower = global_batch_ / batches;
+    // Two shares at a time could take more memory than the check has allowed.
+    pipeline_.reset();
     LOCKSTEP_ASSIGN_OR_RETURN(pipeline_, MakePipeline(store_, data_, options, {0, options.towers}));
     return absl::OkStatus();
   }
@@ -121,6 +130,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::OpenShared(const DataDef& da
                                                                const PipelineOptions& options,
                                                                int64_t global_batch) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto store, ReplicaBatches::OpenStore(data, spec, options));
+  LOCKSTEP_RETURN_IF_ERROR(CheckMemory(*store, data, options));
   return std::make_unique<SharedPipeline>(std::move(store), data, options, global_batch);
 }
 
@@ -128,12 +138,14 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Open(const DataDef& data,
                                                          const ExampleSpec& spec,
                                                          const PipelineOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto store, ReplicaBatches::OpenStore(data, spec, options));
+  LOCKSTEP_RETURN_IF_ERROR(CheckMemory(*store, data, options));
   return MakePipeline(std::move(store), data, options, {0, options.towers});
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Pipeline>>> Pipeline::OpenPerTower(
     const DataDef& data, const ExampleSpec& spec, const PipelineOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto store, ReplicaBatches::OpenStore(data, spec, options));
+  LOCKSTEP_RETURN_IF_ERROR(CheckMemory(*store, data, options));
   std::vector<std::unique_ptr<Pipeline>> pipelines(options.towers);
   for (int64_t tower = 0; tower < options.towers; ++tower) {
     LOCKSTEP_ASSIGN_OR_RETURN(pipelines[tower], MakePipeline(store, data, options, {tower, 1}));

@@ -33,7 +33,8 @@ class Pipeline {
  public:
   // Opens and checks the training files. NOT_FOUND for a missing file; DATA_LOSS (file, offset or
   // line, expected, got) for wrong bytes; INVALID_ARGUMENT where the files do not fit the model,
-  // labels and row indices included, or the job would change row indices.
+  // labels and row indices included, or the job would change row indices. RESOURCE_EXHAUSTED where
+  // the batches do not fit the memory.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Open(const DataDef& data,
                                                         const ExampleSpec& spec,
                                                         const PipelineOptions& options);
@@ -42,7 +43,8 @@ class Pipeline {
   static absl::StatusOr<std::vector<std::unique_ptr<Pipeline>>> OpenPerTower(
       const DataDef& data, const ExampleSpec& spec, const PipelineOptions& options);
   // For a job whose workers come and go: which part of the global batch the replica takes is told
-  // by UseShare, before the first batch. What `options` say of replicas and batch does not count.
+  // by UseShare, before the first batch. `options.batch_per_tower` is the most that a share gives;
+  // what they say of replicas does not count.
   static absl::StatusOr<std::unique_ptr<Pipeline>> OpenShared(const DataDef& data,
                                                               const ExampleSpec& spec,
                                                               const PipelineOptions& options,

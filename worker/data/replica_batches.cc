@@ -1,10 +1,7 @@
 #include "worker/data/replica_batches.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/checked.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/transform_of_job.h"
@@ -14,17 +11,6 @@
 
 namespace lockstep::worker {
 namespace {
-
-absl::Status CheckMemory(const Slice& slice, const Shape& example) {
-  const auto elements =
-      CheckedMultiply(slice.towers() * slice.batch_per_tower(), example.num_elements());
-  if (elements && *elements <= kMostBatchElements) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "batch per tower: expected at most ",
-      kMostBatchElements / slice.towers() / std::max<int64_t>(example.num_elements(), 1),
-      " examples of shape ", example.ToString(), " for ", slice.towers(), " towers, got ",
-      slice.batch_per_tower(), ". Remedy: use a smaller batch or more workers."));
-}
 
 // Without a common stream each replica has a whole one for itself, in an order of its own.
 PipelineOptions StreamOptions(const DataDef& data, PipelineOptions options) {
@@ -66,7 +52,6 @@ absl::StatusOr<ReplicaBatches> ReplicaBatches::Create(std::shared_ptr<const Exam
                                                       const PipelineOptions& options,
                                                       TowerRange towers) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Slice slice, Slice::Create(options));
-  LOCKSTEP_RETURN_IF_ERROR(CheckMemory(slice, store->input_shape()));
   const int64_t shift = data.augmentation().shift();
   LOCKSTEP_RETURN_IF_ERROR(CheckShift(shift, *store));
   LOCKSTEP_ASSIGN_OR_RETURN(auto source, MakeSource(data, options, store->num_examples()));

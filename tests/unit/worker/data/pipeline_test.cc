@@ -326,8 +326,9 @@ TEST_CASE("A pipeline can be destroyed at any moment") {
 }
 
 std::unique_ptr<Pipeline> OpenShared(const DataDef& data, int64_t towers, int64_t global_batch) {
-  auto pipeline = Pipeline::OpenShared(data, NumberedImages::Spec(), {.seed = 42, .towers = towers},
-                                       global_batch);
+  auto pipeline = Pipeline::OpenShared(
+      data, NumberedImages::Spec(),
+      {.seed = 42, .batch_per_tower = global_batch / towers, .towers = towers}, global_batch);
   REQUIRE(pipeline.ok());
   return *std::move(pipeline);
 }
@@ -356,8 +357,9 @@ TEST_CASE("batches lie in the memory that they were given") {
     made.push_back(tensor.data());
     return tensor;
   };
-  const auto shared = *Pipeline::OpenShared(images.data, NumberedImages::Spec(),
-                                            {.seed = 42, .towers = 2, .make_tensor = make}, 12);
+  const auto shared = *Pipeline::OpenShared(
+      images.data, NumberedImages::Spec(),
+      {.seed = 42, .batch_per_tower = 6, .towers = 2, .make_tensor = make}, 12);
   for (const uint32_t total : {2u, 3u}) {
     made.clear();
     REQUIRE(shared->UseShare({1, total, 0}).ok());
