@@ -24,6 +24,7 @@ class ExampleStream {
   int64_t num_examples() const { return store_->num_examples(); }
   const Shape& input_shape() const { return store_->input_shape(); }
   int64_t rows_per_sequence() const { return store_->rows_per_sequence(); }
+  int64_t bytes_per_example() const { return store_->bytes_per_example(); }
 
   // Whether so many rows fit into the memory that a step or a load may take: 64 GiB.
   bool HasRoomFor(int64_t rows) const { return rows <= MostRows(); }

@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/available_memory.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
+#include "worker/data/buffer_memory.h"
 #include "worker/data/epoch_order.h"
 #include "worker/device/pinned_tensor.h"
 
@@ -29,7 +31,13 @@ TensorView RowsOf(const Tensor& examples, int64_t count, int64_t rows) {
 
 absl::Status CheckMemory(const LoadSchedule& schedule, const ExampleStream& stream,
                          int64_t workers) {
-  if (stream.HasRoomFor(ExamplesPerLoad(schedule))) return absl::OkStatus();
+  if (stream.HasRoomFor(ExamplesPerLoad(schedule))) {
+    return CheckBufferMemory({.buffers = kLoadsAhead + 1,
+                              .examples = ExamplesPerLoad(schedule),
+                              .bytes_per_example = stream.bytes_per_example(),
+                              .fields = "local_sync.load"},
+                             AvailableMemory());
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("local_sync.load: expected at most ", stream.MostRows(), " examples of shape ",
                    stream.input_shape().ToString(), " per worker, got ", ExamplesPerLoad(schedule),

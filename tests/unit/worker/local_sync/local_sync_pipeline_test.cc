@@ -159,6 +159,22 @@ TEST_CASE("loads that cannot be are refused, and so are steps that cannot be cou
   CHECK(absl::IsInvalidArgument(loads->BatchesFor(GlobalStep(-1)).status()));
 }
 
+TEST_CASE("loads that do not fit the memory are refused before any memory is taken") {
+  NumberedImages files(64);
+  StateInputData* const state = files.data.add_state_inputs();
+  state->set_name("h");
+  state->set_zeros(true);
+  ExampleSpec spec = NumberedImages::Spec();
+  spec.state_inputs = {{"h", int64_t{1} << 38}};
+  const auto device = lockstep::test::MakeTestDevice(1);
+  const absl::Status status =
+      LocalSyncPipeline::Open(files.data, spec, Options(32, 4, 1), device.get()).status();
+  INFO(status.ToString());
+  CHECK(absl::IsResourceExhausted(status));
+  CHECK_THAT(std::string(status.message()),
+             Contains("local_sync.load: ") && Contains("2 buffers of 32 examples"));
+}
+
 // Sequences of 3 steps [2] with a state [1]: step t of sequence s has the numbers 3s + t, the state
 // is s.
 TEST_CASE("sequences come with their states, in batches of whole sequences") {
