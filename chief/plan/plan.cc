@@ -1,9 +1,7 @@
 #include "chief/plan/plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +10,7 @@
 #include "chief/plan/check_batches.h"
 #include "chief/plan/losses.h"
 #include "chief/plan/place.h"
+#include "chief/plan/step_count.h"
 #include "common/base/annotate.h"
 #include "common/base/remedy.h"
 #include "common/base/status_macros.h"
@@ -19,7 +18,6 @@
 #include "common/checkpoint/earlier_runs.h"
 #include "common/checkpoint/owner.h"
 #include "common/config/job.h"
-#include "common/config/load_schedule_of.h"
 #include "common/fs/absolute_path.h"
 #include "common/fs/path.h"
 #include "common/job/checked_job.h"
@@ -27,40 +25,6 @@
 
 namespace lockstep::chief {
 namespace {
-
-// Beyond it nobody means what the job says, and step numbers no longer fit a double.
-constexpr double kMostSteps = 1e15;
-
-// So many steps take so many data epochs.
-struct StepRate {
-  int64_t steps = 0;
-  int64_t data_epochs = 0;
-};
-
-absl::StatusOr<StepRate> StepRateOf(const JobDef& job, const DatasetSizes& examples,
-                                    int64_t num_workers) {
-  if (job.has_local_sync()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        const LoadSchedule schedule,
-        LoadScheduleOf(job, examples.train, examples.rows_per_sequence, num_workers));
-    return StepRate{schedule.steps_per_data_epoch(), 1};
-  }
-  // An asynchronous step is of one tower.
-  return StepRate{examples.train,
-                  job.sync().has_asynchronous() ? job.batch_per_tower() : job.global_batch()};
-}
-
-absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, const DatasetSizes& examples,
-                                      int64_t num_workers) {
-  if (job.max_steps() > 0) return GlobalStep(job.max_steps());
-  LOCKSTEP_ASSIGN_OR_RETURN(const StepRate rate, StepRateOf(job, examples, num_workers));
-  const double steps = std::ceil(job.data_epochs() * static_cast<double>(rate.steps) /
-                                 static_cast<double>(rate.data_epochs));
-  if (steps >= 1 && steps <= kMostSteps) return GlobalStep(static_cast<int64_t>(steps));
-  return absl::InvalidArgumentError(absl::StrCat("data_epochs: ", job.data_epochs(),
-                                                 " passes over the data are more than ", kMostSteps,
-                                                 " steps. Remedy: lower it"));
-}
 
 // Of an epoch that is restored from this checkpoint. Epochs of other folders are not those of the
 // job's own.

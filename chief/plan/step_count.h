@@ -1,0 +1,19 @@
+// How many steps a job has.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/dataset/measure.h"
+#include "proto/job.pb.h"
+
+namespace lockstep::chief {
+
+// max_steps of the job, or what data_epochs are in steps, rounded up. The job is complete.
+// INVALID_ARGUMENT naming data_epochs where these are more steps than can be counted; errors of
+// LoadScheduleOf.
+absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, const DatasetSizes& examples,
+                                      int64_t num_workers);
+
+}  // namespace lockstep::chief
