@@ -12,7 +12,7 @@ namespace lockstep::chief {
 
 // max_steps of the job, or what data_epochs are in steps, rounded up. The job is complete.
 // INVALID_ARGUMENT naming data_epochs where these are more steps than can be counted; errors of
-// LoadScheduleOf.
+// LoadScheduleOf and of CountGroups.
 absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, const DatasetSizes& examples,
                                       int64_t num_workers);
 

@@ -3,6 +3,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/checked.h"
+#include "common/base/status_macros.h"
 
 namespace lockstep {
 namespace {
@@ -52,6 +53,29 @@ absl::StatusOr<int64_t> CountGroups(absl::Span<const TransformStep> steps, int64
   return absl::InvalidArgumentError(absl::StrCat(
       "data.transform: expected at least ", towers, " batches, one for each tower, got ", count,
       " of ", examples, " examples. Remedy: use a smaller batch, or put repeat {} before batch."));
+}
+
+absl::StatusOr<GroupRate> CountGroupsPerPass(absl::Span<const TransformStep> steps,
+                                             int64_t examples, int64_t towers) {
+  LOCKSTEP_RETURN_IF_ERROR(CountGroups(steps, examples, towers).status());
+  int64_t count =
+      examples;  // of the passes so far; behind a repeat without an end, of these passes
+  GroupRate rate{.passes = 1};
+  for (const TransformStep& step : steps) {
+    if (rate.is_endless) {
+      // Shards and batches reach over the ends of passes, so that nothing is left out.
+      if (step.kind == Kind::kShard || step.kind == Kind::kBatch) rate.passes *= step.size;
+      continue;
+    }
+    const int64_t after = CountAfter(step, count);
+    rate.is_endless = after == kEndless;
+    if (rate.is_endless) continue;
+    if (step.kind == Kind::kRepeat) rate.passes *= step.size;
+    count = after;
+  }
+  rate.groups = static_cast<double>(rate.is_endless ? count : count / towers);
+  if (rate.is_endless) rate.passes *= static_cast<double>(towers);
+  return rate;
 }
 
 }  // namespace lockstep

@@ -33,4 +33,15 @@ inline constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
 absl::StatusOr<int64_t> CountGroups(absl::Span<const TransformStep> steps, int64_t examples,
                                     int64_t towers);
 
+// So many groups come of so many passes over the examples. Both are whole numbers.
+struct GroupRate {
+  double groups = 0;
+  double passes = 0;
+  bool is_endless = false;  // this is then an average over all passes
+};
+
+// Errors as CountGroups.
+absl::StatusOr<GroupRate> CountGroupsPerPass(absl::Span<const TransformStep> steps,
+                                             int64_t examples, int64_t towers);
+
 }  // namespace lockstep
