@@ -50,6 +50,14 @@ absl::Status CheckLabelShape(absl::string_view file, bool csv, const Shape& labe
   const int64_t wanted = spec.classifier ? spec.labels_per_example : outputs;
   const bool vector = !spec.classifier || spec.labels_per_example > 1;
   if (label.rank() <= (vector ? 1 : 0) && label.num_elements() == wanted) return absl::OkStatus();
+  if (csv && label.rank() == 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ": each line, a time step of a sequence, has a ",
+        spec.classifier ? "label" : "target", ", ", label.num_elements(),
+        " for each sequence, and the model predicts ", wanted,
+        ". Remedy: end the model's sequences with return_sequences: true, for one at each time "
+        "step, or take IDX files with an example for each sequence."));
+  }
   if (csv && spec.classifier) {
     return absl::InvalidArgumentError(absl::StrCat(
         file,

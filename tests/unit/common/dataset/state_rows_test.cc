@@ -120,6 +120,26 @@ TEST_CASE("with fewer rows of states the rows of a file are the steps of sequenc
   CHECK_THAT(files.MeasureError(), Contains("[3,2], the model's input is [4,2]"));
 }
 
+TEST_CASE("lines of sequences with one prediction for each sequence are refused as what they are") {
+  Files files;
+  files.data.mutable_state_inputs()->DeleteSubrange(1, 1);
+  files.data.mutable_state_inputs(0)->set_train(0, files.Write("h", "a,b,c\n1,2,3\n4,5,6\n"));
+  files.data.mutable_state_inputs(0)->set_test(files.Write("h-test", "a,b,c\n1,2,3\n"));
+  files.data.mutable_csv()->set_test(files.Write("test-steps.csv", Files::Csv(3)));
+  files.spec.state_inputs = {{"h", 3}};
+  files.spec.input_shape = Shape({3, 2});
+  CHECK_THAT(files.MeasureError(),
+             Contains("train.csv: each line, a time step of a sequence, has a label, 3 for each "
+                      "sequence, and the model predicts 1. Remedy: end the model's sequences with "
+                      "return_sequences: true"));
+  files.spec.classifier = false;
+  files.spec.num_outputs = 1;
+  CHECK_THAT(files.MeasureError(),
+             Contains("has a target, 3 for each sequence, and the model predicts 1"));
+  files.spec.num_outputs = 3;
+  CHECK(MeasureDataset(files.data, files.spec).ok());
+}
+
 TEST_CASE("several files of examples have a file of states each, which shards take along") {
   Files files;
   files.data.mutable_csv()->add_train(files.Write("more.csv", Files::Csv(2)));
