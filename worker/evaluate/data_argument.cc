@@ -17,6 +17,7 @@
 #include "common/dataset/fit.h"
 #include "common/dataset/idx.h"
 
+#include "common/fs/absolute_path.h"
 namespace lockstep::worker {
 namespace {
 
@@ -87,7 +88,7 @@ absl::StatusOr<DataDef> DataFromArgument(absl::string_view argument, const Train
       absl::StrSplit(argument, absl::MaxSplits(',', 1));
   DataDef data = model.job.data();
   if (data.has_text()) {
-    if (argument == data.text().path()) return data;
+    if (AbsolutePath(std::string(argument)) == AbsolutePath(data.text().path())) return data;
     return absl::InvalidArgumentError(absl::StrCat(
         "--data: expected the text that the model was trained on, ", data.text().path(), ", got ",
         argument, ". Remedy: give that one: the characters are numbered as they occur in it"));

@@ -75,6 +75,19 @@ TEST_CASE("a model of a text takes that text alone") {
       absl::StrContains(status.message(), "the model was trained on, /a.txt, got /b.txt. Remedy"));
 }
 
+TEST_CASE("the text of a model is recognised however its path is written") {
+  const TemporaryFolder folder;
+  TrainedModel model = CsvModel();
+  model.job.mutable_data()->clear_csv();
+  model.job.mutable_data()->mutable_text()->set_path(folder.Path("a.txt"));
+  for (const char* path : {"./a.txt", "x/../a.txt", "x//..//a.txt"}) {
+    const auto data = DataFromArgument(folder.Path(path), model);
+    INFO(data.status());
+    REQUIRE(data.ok());
+    CHECK(data->text().path() == folder.Path("a.txt"));
+  }
+}
+
 TEST_CASE("IDX is recognised through gzip") {
   const TemporaryFolder folder;
   const std::string path = folder.Path("images.gz");
