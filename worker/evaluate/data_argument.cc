@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -16,8 +17,8 @@
 #include "common/dataset/csv_reader.h"
 #include "common/dataset/fit.h"
 #include "common/dataset/idx.h"
-
 #include "common/fs/absolute_path.h"
+
 namespace lockstep::worker {
 namespace {
 
@@ -48,14 +49,22 @@ absl::Status WrongColumns(const std::string& file, int64_t columns, int64_t inpu
                    ". Remedy: give the file the columns that the model was trained on"));
 }
 
+// The reader's remedies for the columns are fields of a job.
+absl::StatusOr<CsvReader> OpenCsv(const std::string& file, bool header) {
+  absl::StatusOr<CsvReader> reader = CsvReader::Open(file, {.label_column = "", .header = header});
+  if (!absl::IsInvalidArgument(reader.status())) return reader;
+  return SetRemedy(reader.status(),
+                   absl::StrCat("separate the columns by commas",
+                                header ? ", below a line with their names" : "",
+                                ", as in the files that the model was trained on"));
+}
+
 // By the number of columns: as many as the model has inputs means that labels are missing.
 absl::StatusOr<CsvFile> DescribeCsv(const std::string& file, const TrainedModel& model) {
   CsvFile csv = model.job.data().csv();
   csv.clear_train();
   csv.set_test(file);
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const CsvReader reader,
-      CsvReader::Open(file, {.label_column = "", .header = !csv.no_header()}));
+  LOCKSTEP_ASSIGN_OR_RETURN(const CsvReader reader, OpenCsv(file, !csv.no_header()));
   const int64_t columns = static_cast<int64_t>(reader.num_features());
   int64_t inputs = model.graph.input_shape().num_elements();
   // Rows may be steps of sequences; reading them tells how long these are.
@@ -65,9 +74,11 @@ absl::StatusOr<CsvFile> DescribeCsv(const std::string& file, const TrainedModel&
   const std::string label = csv.label_column();
   const bool has_label =
       !csv.no_header() && !label.empty() && absl::c_linear_search(reader.FeatureNames(), label);
+  int64_t number = 0;
+  const bool lacks_label = !has_label && !absl::SimpleAtoi(label, &number);
   if (columns == inputs && !has_label) {
     csv.clear_label_column();
-  } else if (columns != inputs + 1 || label.empty()) {
+  } else if (columns != inputs + 1 || label.empty() || lacks_label) {
     return WrongColumns(file, columns, inputs, label, has_label);
   }
   return csv;

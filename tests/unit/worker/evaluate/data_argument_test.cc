@@ -153,6 +153,27 @@ TEST_CASE("a CSV file with columns that the model does not take says which it ta
   CHECK(absl::StrContains(error_of("a,y\n1,0\n"), ": 2 columns, one of them the label"));
 }
 
+TEST_CASE("a CSV file that cannot be read as the training's is refused without fields of a job") {
+  const TemporaryFolder folder;
+  const auto error_of = [&](const std::string& text, bool no_header) {
+    TrainedModel model = CsvModel();
+    model.job.mutable_data()->mutable_csv()->set_no_header(no_header);
+    const absl::Status status = DataFromArgument(folder.Write("f.csv", text), model).status();
+    CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  CHECK(absl::StrContains(error_of("1.5,2\n1,2\n", false),
+                          "the header consists of numbers; there are 2 columns: \"1.5\", \"2\". "
+                          "Remedy: separate the columns by commas, below a line with their names, "
+                          "as in the files that the model was trained on"));
+  CHECK(
+      absl::StrContains(error_of("1;2\n", true), "Remedy: separate the columns by commas, as in"));
+  // As many columns as with the label, which is none of them.
+  CHECK(absl::StrContains(error_of("a,b,c\n1,2,3\n", false),
+                          ": 3 columns, the model takes 2 numbers, or 3 columns with the label in "
+                          "column \"y\". Remedy: give the file the columns"));
+}
+
 // An LSTM over the CSV columns of CsvModel, with states that the job has files for.
 TrainedModel RecurrentModel() {
   TrainedModel model = CsvModel();
