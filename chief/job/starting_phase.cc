@@ -15,6 +15,7 @@
 #include "chief/job/training_phase.h"
 #include "chief/plan/job_changes.h"
 #include "chief/plan/messages.h"
+#include "chief/plan/text_characters.h"
 #include "common/base/exit_code.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
@@ -155,6 +156,12 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
         "the ps have no variables that have trained together: the start is planned afresh"));
   }
   if (job_->initialized.start == StartPoint::kDone) return EndDoneJob();
+  if (job_->initialized.start == StartPoint::kTakeOver) {
+    JobPlan& plan = job_->inputs.plan;
+    absl::Status kept =
+        SetCharacters(plan.examples.characters, job_->initialized.job_before, &plan.job);
+    if (!kept.ok()) return job_->control->End({.outcome = std::move(kept)});
+  }
   RecordStart();
   if (MayHaveLostLastVersion()) {
     return RunOnDisk(

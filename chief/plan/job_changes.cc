@@ -16,15 +16,25 @@ namespace {
 using google::protobuf::TextFormat;
 using google::protobuf::util::MessageDifferencer;
 
+// What the chief sets in a job and a version before did not is no change.
+void ForgetSet(const JobDef& before, JobDef* now) {
+  if (before.data().text().characters().empty() && now->data().has_text()) {
+    now->mutable_data()->mutable_text()->clear_characters();
+  }
+}
+
+void ForgetSet(const ModelDef&, ModelDef*) {}
+
 // The differencer's lines are "modified: max_steps: 10 -> 20", "added: name: "x"", "deleted: ...".
 template <typename Message>
-void AddChanges(absl::string_view where, absl::string_view text, const Message& now,
+void AddChanges(absl::string_view where, absl::string_view text, Message now,
                 std::vector<std::string>* changes) {
   if (text.empty()) return;
   Message before;
   TextFormat::Parser parser;
   parser.AllowUnknownField(true);  // of another version
   if (!parser.ParseFromString(std::string(text), &before)) return;
+  ForgetSet(before, &now);
   std::string report;
   MessageDifferencer differencer;
   differencer.ReportDifferencesToString(&report);

@@ -11,6 +11,7 @@
 #include "chief/plan/losses.h"
 #include "chief/plan/place.h"
 #include "chief/plan/step_count.h"
+#include "chief/plan/text_characters.h"
 #include "common/base/annotate.h"
 #include "common/base/remedy.h"
 #include "common/base/status_macros.h"
@@ -100,7 +101,7 @@ absl::Status PlanSuccession(JobPlan* plan) {
   return absl::OkStatus();
 }
 
-absl::Status PlanStart(const StartChoice& start, const std::string& job_file, JobPlan* plan) {
+absl::Status FindStart(const StartChoice& start, const std::string& job_file, JobPlan* plan) {
   plan->mode = start.mode;
   LOCKSTEP_RETURN_IF_ERROR(TakeNextEpoch(0, plan));
   switch (start.mode) {
@@ -118,6 +119,11 @@ absl::Status PlanStart(const StartChoice& start, const std::string& job_file, Jo
   if (root.empty()) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(plan->earlier, FindCheckpoint(root));
   return absl::OkStatus();
+}
+
+absl::Status PlanStart(const StartChoice& start, const std::string& job_file, JobPlan* plan) {
+  LOCKSTEP_RETURN_IF_ERROR(FindStart(start, job_file, plan));
+  return SetCharacters(plan->examples.characters, plan->restored_job, &plan->job);
 }
 
 }  // namespace

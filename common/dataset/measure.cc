@@ -158,11 +158,12 @@ absl::StatusOr<DatasetSizes> MeasureTextData(const DataDef& data, const ExampleS
   LOCKSTEP_ASSIGN_OR_RETURN(const TextMeasure measure, MeasureText(text));
   LOCKSTEP_RETURN_IF_ERROR(CheckExamplesFit(text.path(), measure.shape, spec.input_shape));
   LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(text.path(), /*csv=*/false, measure.shape, spec));
+  const int64_t characters = static_cast<int64_t>(measure.characters.size());
   const auto check = [&](int64_t most, absl::string_view what) {
-    if (measure.characters <= most) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        text.path(), ": has ", measure.characters, " different characters, expected at most ", most,
-        ", ", what, ". Remedy: give the model ", measure.characters, " of them."));
+    if (characters <= most) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(text.path(), ": has ", characters, " different characters, expected at most ",
+                     most, ", ", what, ". Remedy: give the model ", characters, " of them."));
   };
   if (spec.classifier) LOCKSTEP_RETURN_IF_ERROR(check(num_classes, "the classes of the model"));
   for (const ExampleSpec::RowIndices& indices : spec.row_indices) {
@@ -172,7 +173,8 @@ absl::StatusOr<DatasetSizes> MeasureTextData(const DataDef& data, const ExampleS
   return DatasetSizes{.train = measure.train,
                       .train_files = {measure.train},
                       .test = measure.test,
-                      .example_shape = measure.shape};
+                      .example_shape = measure.shape,
+                      .characters = measure.characters};
 }
 
 absl::Status CheckAlike(const std::string& first_file, const Measure& first,

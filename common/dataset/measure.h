@@ -18,6 +18,7 @@ struct DatasetSizes {
   int64_t test = 0;                  // 0: the job names no test files
   Shape example_shape;
   int64_t rows_per_sequence = 1;  // ExampleTable::rows_per_sequence
+  std::string characters;         // of a text: TextMeasure::characters
 };
 
 // IDX: reads headers and labels. CSV: reads all, with state inputs twice, and keeps nothing. State

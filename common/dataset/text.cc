@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/byte_source.h"
@@ -22,7 +23,7 @@ constexpr size_t kBlock = 1 << 16;
 // The characters as numbers, and how they are cut.
 struct Numbered {
   std::vector<std::byte> characters;
-  int64_t different = 0;
+  std::string known;    // in the order of their numbers
   int64_t length = 0;   // of a sequence
   int64_t test_at = 0;  // where the test set begins
 
@@ -53,17 +54,47 @@ absl::StatusOr<std::vector<std::byte>> ReadBytes(const std::string& path) {
   return bytes;
 }
 
-// Replaces each character by its number among those that occur; returns how many these are.
-int64_t Number(std::vector<std::byte>* characters) {
+// In ascending order.
+std::string ThoseThatOccur(absl::Span<const std::byte> characters) {
   std::array<bool, 256> occurs{};
-  for (const std::byte c : *characters) occurs[static_cast<uint8_t>(c)] = true;
-  std::array<std::byte, 256> number{};
-  int64_t count = 0;
+  for (const std::byte c : characters) occurs[static_cast<uint8_t>(c)] = true;
+  std::string all;
   for (int c = 0; c < 256; ++c) {
-    if (occurs[c]) number[c] = static_cast<std::byte>(count++);
+    if (occurs[c]) all.push_back(static_cast<char>(c));
   }
-  for (std::byte& c : *characters) c = number[static_cast<uint8_t>(c)];
-  return count;
+  return all;
+}
+
+std::string Quoted(char c) { return absl::StrCat("\"", absl::CHexEscape({&c, 1}), "\""); }
+
+// Replaces each character by its number among the known ones.
+absl::Status Number(const std::string& path, absl::string_view known,
+                    std::vector<std::byte>* characters) {
+  constexpr int kUnknown = -1;
+  std::array<int, 256> number;
+  number.fill(kUnknown);
+  for (size_t i = 0; i < known.size(); ++i) {
+    int& own = number[static_cast<uint8_t>(known[i])];
+    if (own != kUnknown) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("data.text.characters: expected each character once, got ", Quoted(known[i]),
+                       " again. Remedy: remove it."));
+    }
+    own = static_cast<int>(i);
+  }
+  for (size_t i = 0; i < characters->size(); ++i) {
+    std::byte& c = (*characters)[i];
+    const int own = number[static_cast<uint8_t>(c)];
+    if (own == kUnknown) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": byte ", i, ": expected one of the ", known.size(),
+                       " characters that the model knows (data.text.characters), got ",
+                       Quoted(static_cast<char>(c)),
+                       ". Remedy: remove it from the text, or train a model that knows it."));
+    }
+    c = static_cast<std::byte>(own);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Numbered> Read(const TextFile& text) {
@@ -81,7 +112,9 @@ absl::StatusOr<Numbered> Read(const TextFile& text) {
                      ". Remedy: leave it out for ", kDefaultHeldOut, "."));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(numbered.characters, ReadBytes(text.path()));
-  numbered.different = Number(&numbered.characters);
+  numbered.known =
+      text.characters().empty() ? ThoseThatOccur(numbered.characters) : text.characters();
+  LOCKSTEP_RETURN_IF_ERROR(Number(text.path(), numbered.known, &numbered.characters));
   const int64_t size = static_cast<int64_t>(numbered.characters.size());
   numbered.test_at = size - static_cast<int64_t>(std::floor(static_cast<double>(size) * held_out));
   const bool has_train = numbered.train() > 0;
@@ -97,8 +130,7 @@ absl::StatusOr<Numbered> Read(const TextFile& text) {
 
 absl::StatusOr<TextMeasure> MeasureText(const TextFile& text) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Numbered numbered, Read(text));
-  return TextMeasure{numbered.train(), numbered.test(), numbered.different,
-                     Shape({numbered.length})};
+  return TextMeasure{numbered.train(), numbered.test(), numbered.known, Shape({numbered.length})};
 }
 
 absl::StatusOr<ExampleTable> ReadText(const TextFile& text, Split split) {

@@ -14,12 +14,13 @@ namespace lockstep {
 struct TextMeasure {
   int64_t train = 0;  // sequences
   int64_t test = 0;
-  int64_t characters = 0;  // that differ from one another
+  std::string characters;  // in the order of their numbers: TextFile's, or all that occur
   Shape shape;             // of a sequence: [length]
 };
 
 // Reads all of the file. INVALID_ARGUMENT naming the field for a length below 1, a share that is
-// none, and a text too short for one sequence; otherwise as ByteSource and CheckRoomFor.
+// none, a text too short for one sequence, a character twice among those of TextFile, and one that
+// is none of them; otherwise as ByteSource and CheckRoomFor.
 absl::StatusOr<TextMeasure> MeasureText(const TextFile& text);
 
 // One split: features and labels are character numbers, uint8, of shape [length]. Label i of a

@@ -168,6 +168,28 @@ TEST_CASE("a chief that is started again takes over from ps that have trained") 
   CHECK_FALSE(IsFolder(parts.folder() + "/earlier-1"));
 }
 
+TEST_CASE("a chief that finds other characters in the text than the ps were trained on ends") {
+  Parts parts(2, 2,
+              {.global_batch = 4, .max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  const auto write = [&parts](const std::string& characters) {
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += characters[i % characters.size()];
+    return parts.cluster.folder().Write("a.txt", text);
+  };
+  parts.job.data = "text { path: '" + write("abc") + "' length: 4 }";
+  parts.job.model =
+      "input_shape: 4 layers { name: 'e' embedding { rows: 9 dim: 3 combiner: SEQUENCE } } "
+      "layers { name: 'd' dense { units: 9 } } layers { name: 'l' softmax_cross_entropy {} }";
+  Running job(&parts);
+  job.Kill(*job.chief);
+  write("bcd");
+  const auto chief = parts.Chief({});
+  CHECK(EndOf(*chief) == 78);
+  CHECK_THAT(chief->Output(),
+             Contains("data.text.characters: expected those of the training that the job goes on "
+                      "from, \"abc\", and others behind them, got \"bcd\""));
+}
+
 TEST_CASE("--restore names what else there is where ps have trained") {
   Parts parts(2, 2, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
   Running job(&parts);

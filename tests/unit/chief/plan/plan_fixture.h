@@ -3,11 +3,15 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "chief/plan/messages.h"
 #include "chief/plan/plan.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/tensor/tensor.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::chief {
@@ -51,6 +55,25 @@ struct Fixture {
                       .workers = {"127.0.0.1:3", "127.0.0.1:4"},
                       .chief = "127.0.0.1:5"};
 };
+
+// A checkpoint as the job itself would write it.
+inline void WriteCheckpoint(const JobPlan& plan, const std::string& root, int64_t step,
+                            Epoch epoch = Epoch(3)) {
+  Manifest manifest = ToManifest(plan, epoch, plan.origin);
+  manifest.step = step;
+  std::vector<Tensor> values;
+  std::vector<NamedTensor> tensors;
+  values.reserve(plan.placement.variables_size());
+  for (const VariableSpec& variable : plan.placement.variables()) {
+    values.emplace_back(DType::kFloat32,
+                        Shape({variable.dims().data(), static_cast<size_t>(variable.dims_size())}));
+    tensors.push_back({variable.name(), values.back().view()});
+  }
+  const auto file = WriteShard(CheckpointFolder(root, step), 0, 1, tensors);
+  REQUIRE(file.ok());
+  manifest.shards = {*file};
+  REQUIRE(CommitCheckpoint(root, manifest, 3).ok());
+}
 
 inline bool Mentions(const absl::Status& status, absl::string_view text) {
   INFO(status.ToString());

@@ -9,30 +9,10 @@
 #include "common/base/exit_code.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/owner.h"
-#include "common/tensor/tensor.h"
 #include "tests/unit/chief/plan/plan_fixture.h"
 
 namespace lockstep::chief {
 namespace {
-
-// A checkpoint as the job itself would write it.
-void WriteCheckpoint(const JobPlan& plan, const std::string& root, int64_t step,
-                     Epoch epoch = Epoch(3)) {
-  Manifest manifest = ToManifest(plan, epoch, plan.origin);
-  manifest.step = step;
-  std::vector<Tensor> values;
-  std::vector<NamedTensor> tensors;
-  values.reserve(plan.placement.variables_size());
-  for (const VariableSpec& variable : plan.placement.variables()) {
-    values.emplace_back(DType::kFloat32,
-                        Shape({variable.dims().data(), static_cast<size_t>(variable.dims_size())}));
-    tensors.push_back({variable.name(), values.back().view()});
-  }
-  const auto file = WriteShard(CheckpointFolder(root, step), 0, 1, tensors);
-  REQUIRE(file.ok());
-  manifest.shards = {*file};
-  REQUIRE(CommitCheckpoint(root, manifest, 3).ok());
-}
 
 TEST_CASE("a restored job starts at the checkpoint's step in the next epoch") {
   Fixture f;

@@ -45,10 +45,36 @@ TEST_CASE("A text is cut into sequences whose labels are the characters that fol
     REQUIRE(measure.ok());
     CHECK(measure->train == 3);
     CHECK(measure->test == 0);
-    CHECK(measure->characters == 4);
+    CHECK(measure->characters == " abc");
     CHECK_THAT(std::string(ReadText(text, Split::kTest).status().message()),
                Contains("data.text.held_out: expected more than 0"));
   }
+}
+
+TEST_CASE("characters that the job names keep their numbers, whatever occurs in the text") {
+  const TemporaryFolder folder;
+  TextFile text = Text(folder.Write("text",
+                                    "cab\xff"
+                                    "cab"),
+                       3, 0);
+  text.set_characters(
+      "xc\xff"
+      "ab");
+  CHECK(Numbers(ReadText(text, Split::kTrain)->features) == std::vector<int>{1, 3, 4, 2, 1, 3});
+  CHECK(MeasureText(text)->characters == text.characters());
+  const auto error_of = [&text](const std::string& characters) {
+    text.set_characters(characters);
+    const absl::Status status = ReadText(text, Split::kTrain).status();
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(MeasureText(text).status() == status);
+    return std::string(status.message());
+  };
+  CHECK_THAT(error_of("cab"),
+             Contains("text: byte 3: expected one of the 3 characters that the model knows "
+                      "(data.text.characters), got \"\\xff\". Remedy: "));
+  CHECK_THAT(error_of("cab\xff"
+                      "c"),
+             Contains("data.text.characters: expected each character once, got \"c\" again"));
 }
 
 TEST_CASE("The test set is the end of the text, numbered as the whole of it") {
@@ -125,7 +151,7 @@ TEST_CASE("The text that ships is as its README says") {
   text.set_path("deploy/data/text/pentateuch.txt.gz");
   const auto measure = MeasureText(text);
   REQUIRE(measure.ok());
-  CHECK(measure->characters == 62);
+  CHECK(measure->characters.size() == 62);
   CHECK(measure->train == 733591 / 64);
   CHECK(measure->test == 81509 / 64);
 }

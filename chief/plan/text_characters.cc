@@ -1,0 +1,47 @@
+#include "chief/plan/text_characters.h"
+
+#include <google/protobuf/text_format.h>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace lockstep::chief {
+namespace {
+
+// Empty: unknown.
+std::string CharactersOf(absl::string_view job_text) {
+  JobDef job;
+  google::protobuf::TextFormat::Parser parser;
+  parser.AllowUnknownField(true);  // of another version
+  if (!parser.ParseFromString(std::string(job_text), &job)) return "";
+  return job.data().text().characters();
+}
+
+}  // namespace
+
+absl::Status SetCharacters(absl::string_view occurring, absl::string_view job_before, JobDef* job) {
+  if (!job->data().has_text()) return absl::OkStatus();
+  TextFile* const text = job->mutable_data()->mutable_text();
+  const std::string before = CharactersOf(job_before);
+  if (text->characters().empty()) {
+    text->set_characters(before.empty() ? std::string(occurring) : before);
+  }
+  const std::string& known = text->characters();
+  if (!absl::StartsWith(known, before)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data.text.characters: expected those of the training that the job goes on from, \"",
+        absl::CHexEscape(before), "\", and others behind them, got \"", absl::CHexEscape(known),
+        "\". Remedy: give the job the text and the characters that it had, or start with --fresh"));
+  }
+  for (const char& character : occurring) {
+    if (absl::StrContains(known, character)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        text->path(), ": expected characters of the training that the job goes on from, \"",
+        absl::CHexEscape(known), "\", got \"", absl::CHexEscape({&character, 1}),
+        "\". Remedy: remove it from the text, or start with --fresh"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::chief
