@@ -21,6 +21,9 @@ void ForgetSet(const JobDef& before, JobDef* now) {
   if (before.data().text().characters().empty() && now->data().has_text()) {
     now->mutable_data()->mutable_text()->clear_characters();
   }
+  if (before.data().csv().columns().empty() && now->data().has_csv()) {
+    now->mutable_data()->mutable_csv()->clear_columns();
+  }
 }
 
 void ForgetSet(const ModelDef&, ModelDef*) {}

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "chief/checkpoint/restorable.h"
 #include "chief/plan/check_batches.h"
+#include "chief/plan/csv_columns.h"
 #include "chief/plan/losses.h"
 #include "chief/plan/place.h"
 #include "chief/plan/step_count.h"
@@ -177,6 +178,7 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
                .job = std::move(checked.job),
                .model = std::move(checked.model),
                .examples = checked.examples};
+  LOCKSTEP_RETURN_IF_ERROR(SetColumns(plan.examples.columns, &plan.job));
   if (plan.job.sync().ps_replicas() > 0 && cluster.ps.size() < 2) {
     return absl::InvalidArgumentError(absl::StrCat(
         job_file,

@@ -217,7 +217,8 @@ absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSp
   };
   DatasetSizes sizes{.train_files = {first.count},
                      .example_shape = first.shape,
-                     .rows_per_sequence = first.rows_per_sequence};
+                     .rows_per_sequence = first.rows_per_sequence,
+                     .columns = first.columns};
   for (size_t i = 1; i < train.files.size(); ++i) {
     LOCKSTEP_ASSIGN_OR_RETURN(const int64_t count, count_like_first(train.files[i]));
     sizes.train_files.push_back(count);

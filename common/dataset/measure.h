@@ -17,8 +17,9 @@ struct DatasetSizes {
   std::vector<int64_t> train_files;  // of each training file
   int64_t test = 0;                  // 0: the job names no test files
   Shape example_shape;
-  int64_t rows_per_sequence = 1;  // ExampleTable::rows_per_sequence
-  std::string characters;         // of a text: TextMeasure::characters
+  int64_t rows_per_sequence = 1;     // ExampleTable::rows_per_sequence
+  std::string characters;            // of a text: TextMeasure::characters
+  std::vector<std::string> columns;  // names of the features of CSV files with a header
 };
 
 // IDX: reads headers and labels. CSV: reads all, with state inputs twice, and keeps nothing. State

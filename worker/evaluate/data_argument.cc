@@ -17,6 +17,7 @@
 #include "common/dataset/csv_reader.h"
 #include "common/dataset/fit.h"
 #include "common/dataset/idx.h"
+#include "common/dataset/split_files.h"
 #include "common/fs/absolute_path.h"
 
 namespace lockstep::worker {
@@ -59,6 +60,19 @@ absl::StatusOr<CsvReader> OpenCsv(const std::string& file, bool header) {
                                 ", as in the files that the model was trained on"));
 }
 
+// Whether the columns beside the label are those of the training, where a header names both. A
+// checkpoint of a version before has no names.
+absl::Status CheckNames(const std::string& file, const CsvFile& trained,
+                        const std::string& label_column) {
+  if (trained.columns().empty()) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(const CsvReader reader,
+                            CsvReader::Open(file, {.label_column = label_column}));
+  return SetRemedy(CheckSameColumns("the files that the model was trained on",
+                                    {trained.columns().begin(), trained.columns().end()}, file,
+                                    reader.FeatureNames()),
+                   "give the file the columns that the model was trained on, in their order");
+}
+
 // By the number of columns: as many as the model has inputs means that labels are missing.
 absl::StatusOr<CsvFile> DescribeCsv(const std::string& file, const TrainedModel& model) {
   CsvFile csv = model.job.data().csv();
@@ -81,6 +95,7 @@ absl::StatusOr<CsvFile> DescribeCsv(const std::string& file, const TrainedModel&
   } else if (columns != inputs + 1 || label.empty() || lacks_label) {
     return WrongColumns(file, columns, inputs, label, has_label);
   }
+  LOCKSTEP_RETURN_IF_ERROR(CheckNames(file, model.job.data().csv(), csv.label_column()));
   return csv;
 }
 
@@ -102,7 +117,7 @@ absl::StatusOr<DataDef> DataFromArgument(absl::string_view argument, const Train
     if (AbsolutePath(std::string(argument)) == AbsolutePath(data.text().path())) return data;
     return absl::InvalidArgumentError(absl::StrCat(
         "--data: expected the text that the model was trained on, ", data.text().path(), ", got ",
-        argument, ". Remedy: give that one: the characters are numbered as they occur in it"));
+        argument, ". Remedy: give that one, whose end the model has not seen"));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const bool idx, IsIdx(files.first));
   if (idx) {

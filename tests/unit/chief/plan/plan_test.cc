@@ -1,6 +1,8 @@
 #include "chief/plan/plan.h"
 
 #include <catch2/catch.hpp>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -55,6 +57,24 @@ TEST_CASE("a plan has everything that the ps and the workers are told") {
   CHECK(registration.training_examples_size() == 1);
   CHECK(registration.training_examples(0) == plan->examples.train);
   CHECK(registration.test_examples() == plan->examples.test);
+}
+
+TEST_CASE("a plan knows the columns that it trains on, which the job may name") {
+  Fixture f;
+  const absl::StatusOr<JobPlan> plan = f.Make();
+  REQUIRE(plan.ok());
+  const RegisterTaskReply registration = ToRegistration(*plan);
+  const auto& columns = registration.job().data().csv().columns();
+  CHECK(std::vector<std::string>(columns.begin(), columns.end()) ==
+        std::vector<std::string>{"a", "b"});
+  CHECK(f.Fail("csv {", "csv { columns: ['a', 'b']").ok());
+  CHECK(Mentions(f.Fail("csv {", "csv { columns: ['a', 'c']"),
+                 "train.csv: expected the columns of data.csv.columns, got \"b\" in the place of "
+                 "\"c\". Remedy: correct it, or leave it out"));
+  // A run of a version that did not write them has not changed them.
+  JobDef before = plan->job;
+  before.mutable_data()->mutable_csv()->clear_columns();
+  CHECK(DescribeJobChanges(before.DebugString(), "", plan->job, plan->model).empty());
 }
 
 TEST_CASE("every replica counts where all are needed in each step and none is ever left out") {

@@ -112,6 +112,30 @@ TEST_CASE("a CSV file has the job's label column, or none when the inputs are al
   CHECK(bare->offset() == 3);
 }
 
+TEST_CASE("the columns of a CSV file are those of the training, in their order") {
+  const TemporaryFolder folder;
+  TrainedModel model = CsvModel();
+  CsvFile* const csv = model.job.mutable_data()->mutable_csv();
+  csv->add_columns("a");
+  csv->add_columns("b");
+  const auto status_of = [&](const std::string& text) {
+    return DataFromArgument(folder.Write("f.csv", text), model).status();
+  };
+  CHECK(status_of("a,b\n1,2\n").ok());
+  CHECK(status_of("a,y,b\n1,0,2\n").ok());
+  for (const char* text : {"b,a\n1,2\n", "y,b,a\n0,1,2\n"}) {
+    const absl::Status status = status_of(text);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK(absl::StrContains(
+        status.message(),
+        "f.csv: expected the columns of the files that the model was trained on, got \"b\" in the "
+        "place of \"a\". Remedy: give the file the columns that the model was trained on"));
+  }
+  csv->set_label_column("0");
+  CHECK(status_of("label,a,b\n0,1,2\n").ok());
+  CHECK_FALSE(status_of("label,a,c\n0,1,2\n").ok());
+}
+
 TEST_CASE("a CSV file without a header is read as the job's was") {
   const TemporaryFolder folder;
   TrainedModel model = CsvModel();

@@ -1,0 +1,17 @@
+// Which columns the model of a CSV file was trained on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/job.pb.h"
+
+namespace lockstep::chief {
+
+// Sets data.csv.columns of a job whose training files have these columns beside the label; without
+// a header, none. INVALID_ARGUMENT where the job names others. Does nothing to a job without CSV
+// files.
+absl::Status SetColumns(const std::vector<std::string>& columns, JobDef* job);
+
+}  // namespace lockstep::chief
