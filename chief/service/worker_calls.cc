@@ -1,5 +1,6 @@
 #include "chief/service/worker_calls.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -249,13 +250,23 @@ bool WorkerCalls::IsInContact(WorkerIndex worker) const {
 bool WorkerCalls::HasNews(WorkerIndex worker) const {
   const Contact& contact = contacts_.at(worker);
   if (outcome_.has_value()) return !contact.told_end;
-  if (group_.has_value() && group_->view() != contact.told_group) return true;
+  if (IsInGroup({worker, contact.incarnation}) && group_->view() != contact.told_group) return true;
   const std::optional<Lease> lease =
       evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
   const bool has_other_cluster =
       cluster_.has_changed() && contact.told_cluster != cluster_.number();
   return has_other_cluster || contact.told_places != places_.number() ||
          (lease.has_value() ? lease->id : 0) != contact.told_lease;
+}
+
+// A successor may come before the group has it: the last view stays while too few are there for
+// another one, and a worker that is told a view without itself ends.
+bool WorkerCalls::IsInGroup(const LiveMember& process) const {
+  return group_.has_value() &&
+         std::ranges::any_of(group_->members(), [&](const GroupMember& member) {
+           return member.worker() == process.worker.value() &&
+                  member.incarnation() == process.incarnation.value();
+         });
 }
 
 HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
@@ -278,16 +289,17 @@ HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
     contact.has_cluster = false;
   }
   if (!contact.has_cluster) *reply.mutable_cluster() = cluster_.newest();
-  const std::optional<Lease> lease =
-      evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
-  contact.told_lease = lease.has_value() ? lease->id : 0;
-  if (group_.has_value()) {
+  if (IsInGroup({worker, contact.incarnation})) {
     contact.told_group = group_->view();
     *reply.mutable_group() = *group_;
   }
   contact.told_places = places_.number();
   places_.AddTo(&reply);
+  contact.told_lease = 0;
+  const std::optional<Lease> lease =
+      evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
   if (lease.has_value()) {
+    contact.told_lease = lease->id;
     EvaluationLease* told = reply.add_leases();
     told->set_id(lease->id);
     told->set_version(lease->version.value());

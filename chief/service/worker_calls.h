@@ -80,7 +80,8 @@ class WorkerCalls {
     cluster_.Set(std::move(cluster));
     TellNews();
   }
-  // Of a replicated job: what every heartbeat's answer tells from now on, the next one at once.
+  // Of a replicated job: what the heartbeats of its members are answered from now on, the next ones
+  // at once. Other workers are told no group: they wait for one of which they are members.
   void SetGroup(GroupView group) {
     group_ = std::move(group);
     TellNews();
@@ -146,6 +147,7 @@ class WorkerCalls {
   void AnswerHeartbeats(
       const std::function<bool(WorkerIndex worker, const ParkedHeartbeat&)>& wanted);
   bool HasNews(WorkerIndex worker) const;
+  bool IsInGroup(const LiveMember& process) const;
   void TellNews();
   bool IsInContact(WorkerIndex worker) const;
   void NoteTold(const RegisterTaskRequest& request);
