@@ -12,6 +12,7 @@
 namespace lockstep {
 
 // What one replica takes of a step's global batch: the `position`-th of `total` equal parts.
+// Without a view: none, of a step whose view is over.
 struct ReplicaShare {
   uint64_t view = 0;
   uint32_t total = 0;

@@ -36,6 +36,14 @@ void TokenServer::Dequeue(const DequeueOrder& order, std::optional<GlobalStep> n
   Answer(queue_.Dequeue(key, call, newest_push, order.token_step), deferred);
 }
 
+// Of a token that is asked for again the view may be forgotten. All steps of that view are closed:
+// nothing is left of them to take part in.
+std::optional<ReplicaShare> TokenServer::ShareOf(const GrantedToken& token, GlobalStep step) const {
+  if (replica_views_.empty()) return std::nullopt;
+  const ReplicaView* const view = replica_views_.At(step);
+  return view == nullptr ? ReplicaShare() : view->ShareOf(token.worker);
+}
+
 void TokenServer::Answer(TokenQueue::Answers answers, DeferredCallbacks* deferred) {
   for (TokenQueue::Answer& answer : answers) {
     const auto call = dequeues_.find(answer.call);
@@ -43,16 +51,12 @@ void TokenServer::Answer(TokenQueue::Answers answers, DeferredCallbacks* deferre
     if (answer.handout.ok()) {
       const GlobalStep step = answer.handout->done ? global_step_ : answer.handout->step;
       const bool stores = step == to_store_;
-      const ReplicaView* const view = replica_views_.At(step);
-      deferred->Answer<Token>(
-          std::move(call->second),
-          Token{.step = step,
-                .done = answer.handout->done,
-                .store_values = stores,
-                .store_slots = stores && stores_slots_,
-                .share = view == nullptr
-                             ? std::nullopt
-                             : std::make_optional(view->ShareOf(answer.handout->worker))});
+      deferred->Answer<Token>(std::move(call->second),
+                              Token{.step = step,
+                                    .done = answer.handout->done,
+                                    .store_values = stores,
+                                    .store_slots = stores && stores_slots_,
+                                    .share = ShareOf(*answer.handout, step)});
     } else {
       deferred->Answer<Token>(std::move(call->second), answer.handout.status());
     }

@@ -41,6 +41,9 @@ class TokenServer {
                       DeferredCallbacks* deferred);
 
  private:
+  // What the token's replica takes of the step; none where the job has no replica views.
+  std::optional<ReplicaShare> ShareOf(const GrantedToken& token, GlobalStep step) const;
+
   TokenQueue queue_;
   GlobalStep global_step_;
   ReplicaViews replica_views_;

@@ -41,6 +41,37 @@ TEST_CASE("an older replica view changes nothing, in whatever term it comes") {
   CHECK(admission.SetView(older, kHosted).ok());
 }
 
+TEST_CASE("a token of a view that is over, asked for again, has no part in it") {
+  CreateVariablesRequest plan = test::OneVariable(1, 1);
+  plan.mutable_sync()->set_min_replicas(1);
+  test::Harness h(plan);
+  View view = test::ViewOf(2);
+  view.replica_views = ReplicasOf(1, 0);
+  REQUIRE(h.shard.SetView(view).ok());
+  // Worker 1 is in no view. The answer is lost.
+  const auto first = h.Dequeue(1, 1);
+  h.Push(0, 1, 0, 0, {1});
+  h.Grant(0, 1);
+  REQUIRE(h.shard.CommitStep(test::kCommand, GlobalStep(0), false).ok());
+  REQUIRE_FALSE(first.IsParked());
+  CHECK(first->step == GlobalStep(1));
+  CHECK(first->share == ReplicaShare{1, 1, 1});
+  h.Push(0, 2, 1, 0, {1});
+  h.Grant(1, 1);
+  REQUIRE(h.shard.CommitStep(test::kCommand, GlobalStep(1), false).ok());
+  view.replica_views = ReplicasOf(2, 2);
+  REQUIRE(h.shard.SetView(view).ok());
+
+  const auto again = h.Dequeue(1, 1);
+  REQUIRE_FALSE(again.IsParked());
+  CHECK(again->step == GlobalStep(1));
+  CHECK(again->share == ReplicaShare{});
+  const auto next = h.Dequeue(1, 2);
+  REQUIRE_FALSE(next.IsParked());
+  CHECK(next->step == GlobalStep(2));
+  CHECK(next->share == ReplicaShare{2, 1, 1});
+}
+
 TEST_CASE("a budget grows with the replicas of a step, and never shrinks") {
   HeldBudget fixed({{Shape({10}), 40}}, 100, 2);
   fixed.SetReplicas(3, 2);
