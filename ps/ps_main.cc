@@ -100,7 +100,7 @@ absl::Status WaitForChief(const DaemonContext& daemon, const absl::Notification&
 
 // Returns when the process is told to stop, or its chief has gone for good. Has the heap trimmed
 // meanwhile: in the background, after what was dropped has been freed there.
-absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, CopyHost* copy,
+absl::Status WaitForEnd(OrphanWatch* orphan, const Shard& shard, CopyHost* copy,
                         SerialThread* background, const ShutdownSignal& stop) {
   bool has_warned = false;
   HeapTrimPolicy trim;
@@ -109,8 +109,8 @@ absl::Status WaitForEnd(const OrphanWatch& orphan, const Shard& shard, CopyHost*
     const PsActivity activity{.own = shard.Activity(), .copy = copy->Activity()};
     must_trim = trim.IsDue(activity, Clock::Real()->Monotonic()) || must_trim;
     if (must_trim) must_trim = !background->TryDo(TrimHeap);
-    if (!orphan.IsOrphan(Clock::Real()->Monotonic())) continue;
-    if (!shard.GetView().holds_unsaved) return orphan.Ended();
+    if (!orphan->IsOrphan(Clock::Real()->Monotonic())) continue;
+    if (!shard.GetView().holds_unsaved) return orphan->Ended();
     if (std::exchange(has_warned, true)) continue;
     log::Warning(absl::StrCat(
         "no chief calls; this ps stays, because it holds a model that could not be saved. Remedy: "
@@ -210,7 +210,7 @@ absl::Status Run(const DaemonContext& daemon) {
   stop->OnHangup([&daemon] { daemon.cluster->Reread(/*workers_may_change=*/true); });
   const absl::Cleanup end_reading = [stop] { stop->OnHangup(nullptr); };
   absl::Status end = WaitForChief(daemon, called, &asked);
-  if (end.ok()) end = WaitForEnd(orphan, shard, &*copy, &background, *stop);
+  if (end.ok()) end = WaitForEnd(&orphan, shard, &*copy, &background, *stop);
   if (!end.ok()) return end;
   const ExitCode code = stop->Wait();
   LogEnd(code, reason);

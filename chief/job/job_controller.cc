@@ -94,6 +94,7 @@ void JobController::Inherit(JobController* before) {
 void JobController::Start() { phases_.back()->Start(); }
 
 void JobController::Tick() {
+  state_.ExcludeStandstill();
   if (state_.lease != nullptr) {
     state_.lease->Tick();
     if (!state_.lease->status().ok()) End({.outcome = state_.lease->status()});
@@ -136,7 +137,10 @@ void JobController::End(JobEnd end) {
   Enter(std::move(ending));
 }
 
-void JobController::Notify(JobEvent event) { phases_.back()->OnEvent(event); }
+void JobController::Notify(JobEvent event) {
+  state_.ExcludeStandstill();
+  phases_.back()->OnEvent(event);
+}
 
 JobFacts JobController::Describe() const {
   JobFacts facts{.now = state_.now(),

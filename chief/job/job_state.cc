@@ -1,5 +1,6 @@
 #include "chief/job/job_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "chief/job/job_rules.h"
@@ -14,7 +15,8 @@ namespace lockstep::chief {
 JobState::JobState(JobInputs in)
     : inputs(std::move(in)),
       membership(inputs.plan.cluster.workers, inputs.options.lease, inputs.clock->Monotonic()),
-      claim(std::make_unique<FolderClaim>(inputs.plan.job.checkpoint().folder())) {
+      claim(std::make_unique<FolderClaim>(inputs.plan.job.checkpoint().folder())),
+      standstill_(inputs.clock->Monotonic()) {
   record.start = record.global_step = inputs.plan.start;
   record.required = inputs.plan.required();
   if (!inputs.plan.is_elastic()) return;
@@ -26,6 +28,12 @@ JobState::JobState(JobInputs in)
 void JobState::Warn(std::string text) {
   log::Warning(text);
   record.warnings.Add(std::move(text));
+}
+
+void JobState::ExcludeStandstill() {
+  const absl::Duration standstill = standstill_.Look(now());
+  if (short_since_.has_value()) short_since_ = std::min(now(), *short_since_ + standstill);
+  if (replicas != nullptr) replicas->ExcludeStandstill(standstill, now());
 }
 
 void JobState::WatchShortage(bool is_short) {

@@ -24,6 +24,7 @@
 #include "chief/sync/step_loop.h"
 #include "common/base/callback.h"
 #include "common/base/clock.h"
+#include "common/base/standstill_watch.h"
 #include "common/client/ps_control.h"
 #include "common/config/known_cluster_specs.h"
 
@@ -79,6 +80,9 @@ struct JobState {
   absl::Duration now() const { return inputs.clock->Monotonic(); }
   // To the log, the status and the summary.
   void Warn(std::string text);
+  // Several times a second, and before each event: the time in which this process stood still is no
+  // time in which it waited for workers.
+  void ExcludeStandstill();
   // Workers are lacking, or not: the job ends when that has lasted for too long.
   void WatchShortage(bool is_short);
   // Of a job whose workers come and go: the newest replica view to the record, the log and every
@@ -104,6 +108,7 @@ struct JobState {
 
  private:
   std::optional<absl::Duration> short_since_;
+  StandstillWatch standstill_;
 };
 
 StepLoopOptions MakeStepOptions(const JobState& job);

@@ -11,8 +11,6 @@
 namespace lockstep::chief {
 namespace {
 
-// Between two calls of Expire; what is beyond was a pause of this process.
-constexpr absl::Duration kLongestTick = absl::Seconds(1);
 // More processes than this for one index are not told apart.
 constexpr size_t kMaxContenders = 16;
 
@@ -24,7 +22,7 @@ std::string DescribeProcess(const MemberRecord& member) {
 }
 
 Membership::Membership(std::vector<std::string> addresses, absl::Duration lease, absl::Duration now)
-    : lease_(lease), contenders_(addresses.size()), last_expire_(now) {
+    : lease_(lease), contenders_(addresses.size()), standstill_(now) {
   for (std::string& address : addresses) {
     members_.emplace_back().address = std::move(address);
   }
@@ -169,13 +167,12 @@ void Membership::NoteAlive(const LiveMember& process, absl::Duration when) {
 }
 
 std::vector<WorkerIndex> Membership::Expire(absl::Duration now) {
-  const absl::Duration pause = now - last_expire_;
-  last_expire_ = now;
+  const absl::Duration standstill = standstill_.Look(now);
   std::vector<WorkerIndex> lost;
   for (size_t i = 0; i < members_.size(); ++i) {
     MemberRecord& member = members_[i];
     if (member.state != MemberState::kLive) continue;
-    if (pause > kLongestTick) member.last_heard = std::min(now, member.last_heard + pause);
+    member.last_heard = std::min(now, member.last_heard + standstill);
     if (now - member.last_heard <= lease_ || now <= member.not_lost_before) continue;
     EndLease(&member, now);
     lost.push_back(WorkerIndex(static_cast<uint32_t>(i)));

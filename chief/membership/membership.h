@@ -19,6 +19,7 @@
 #include "chief/membership/standby_callers.h"
 #include "common/base/group_view_id.h"
 #include "common/base/ids.h"
+#include "common/base/standstill_watch.h"
 
 namespace lockstep::chief {
 
@@ -102,8 +103,8 @@ class Membership {
   // The process ends and has said so: its lease ends now. ABORTED as for Heartbeat.
   absl::Status Leave(WorkerIndex worker, Incarnation incarnation, absl::Duration now);
 
-  // Takes out those whose lease has ended; returns them. Call it often: time in which it was not
-  // called for more than a second was no time to be heard in, and counts against nobody.
+  // Takes out those whose lease has ended; returns them. Call it several times a second: time in
+  // which this process stood still counts against nobody.
   std::vector<WorkerIndex> Expire(absl::Duration now);
 
   std::vector<LiveMember> Live() const;
@@ -129,7 +130,7 @@ class Membership {
   uint64_t changes_ = 0;
   std::set<std::pair<GlobalStep, Incarnation>> starts_;
   std::multiset<GlobalStep> lost_tokens_;  // stamps of those whose data ended
-  absl::Duration last_expire_;
+  StandstillWatch standstill_;
 };
 
 }  // namespace lockstep::chief

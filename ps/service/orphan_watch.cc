@@ -1,5 +1,7 @@
 #include "ps/service/orphan_watch.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/quantity.h"
 
@@ -32,8 +34,10 @@ void OrphanWatch::EndWork(absl::Duration now) {
   if (works_ == 0 && signalled_.has_value() && !idle_.has_value()) idle_ = now;
 }
 
-bool OrphanWatch::IsOrphan(absl::Duration now) const {
+bool OrphanWatch::IsOrphan(absl::Duration now) {
   absl::MutexLock lock(&mutex_);
+  if (!standstill_.has_value()) standstill_.emplace(now);
+  last_call_ = std::min(now, last_call_ + standstill_->Look(now));
   return was_called_ && works_ == 0 && now - last_call_ >= timeout_;
 }
 

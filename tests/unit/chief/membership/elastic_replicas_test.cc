@@ -141,6 +141,19 @@ TEST_CASE("WAIT: a lost replica is waited for until the deadline") {
   CHECK_FALSE(f.replicas.Evaluate(GlobalStep(5)).is_short);
 }
 
+TEST_CASE("WAIT: the time in which the chief stood still is no wait for a lost replica") {
+  Fixture f;
+  f.Lose({1});
+  f.Confirm();
+  CHECK_FALSE(f.Update(7));
+  f.now += 2 * kDeadline;
+  f.replicas.ExcludeStandstill(2 * kDeadline, f.now);
+  CHECK_FALSE(f.Update(7));
+  f.now += kDeadline;
+  f.replicas.ExcludeStandstill(absl::ZeroDuration(), f.now);
+  CHECK(f.Update(7));
+}
+
 TEST_CASE("WAIT: a successor takes the lost replica's place, and the wait begins anew") {
   Fixture f;
   f.Lose({1});
