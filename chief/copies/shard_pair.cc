@@ -213,6 +213,8 @@ void ShardPair::SetView(const SetViewRequest& request, SetViewReply* reply, Stat
         told.ok() ? watch_.NoteView(to, *told) : watch_.NoteFailure(to, told.status());
     if (!noted.ok()) return done(noted);
     *reply = *std::move(told);
+    // The chief before may have committed steps since this one has looked.
+    roles_.NoteCommitted(reply->global_step());
     const bool is_pair = roles_.state() == PairState::kPair;
     // The chief before had it go on alone after it was asked for its view.
     if (is_pair && reply->has_variables() && !reply->has_copy() && !roles_.IsGuarded()) {

@@ -41,6 +41,18 @@ TEST_CASE("a chief that a new copy refuses looks who serves") {
   CHECK(f.copy()->state.term() == 2);
 }
 
+TEST_CASE("a chief promotes the copy at the step that was committed when it took command") {
+  Successor f;
+  // Its predecessor commits after this chief has looked. No later commit is made before the loss.
+  f.home.state.set_global_step(9);
+  REQUIRE(f.TakeCommand().ok());
+  f.home.is_away = true;
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.pair.roles().serving() == kHost);
+  CHECK(f.copy()->orders.back().role() == PRIMARY);
+  CHECK(f.copy()->orders.back().global_step() == 9);
+}
+
 TEST_CASE("a chief whose copy serves the workers looks who serves") {
   Successor f;
   f.LetHostServe();
