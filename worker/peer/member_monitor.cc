@@ -8,6 +8,8 @@ namespace lockstep::worker {
 namespace {
 
 constexpr absl::Duration kProbePeriod = absl::Seconds(1);
+// A comparison that a member could not take is asked for again after this. It is a small message.
+constexpr absl::Duration kRepeatPause = absl::Milliseconds(20);
 
 }  // namespace
 

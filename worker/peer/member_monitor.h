@@ -74,7 +74,5 @@ class MemberMonitor {
 // memory of this worker, which is then attached again. UNKNOWN: gRPC's, of a connection that broke.
 // DATA_LOSS: the message has changed on its way.
 bool MayRepeat(const absl::Status& status);
-// A call that a member could not take is made again after this.
-inline constexpr absl::Duration kRepeatPause = absl::Milliseconds(20);
 
 }  // namespace lockstep::worker

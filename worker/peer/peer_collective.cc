@@ -60,7 +60,8 @@ PeerCollective::PeerCollective(Options options, ReductionLayout layout,
                 .timer = options_.timer,
                 .clock = options_.clock,
                 .patience = options_.patience}),
-      order_(ScopesOf(options_.reduction, layout_)) {
+      order_(ScopesOf(options_.reduction, layout_)),
+      repeats_(options_.group.size()) {
   const GroupReduction& reduction = options_.reduction;
   const Topology& topology = reduction.topology;
   const int first_rank = topology.rank(options_.group.position, 0);
@@ -283,17 +284,40 @@ void PeerCollective::Transmit(const Outgoing& outgoing) {
 void PeerCollective::OnAnswered(const Outgoing& outgoing, const absl::Status& status) {
   const int position = PositionOf(outgoing.send.message.to);
   if (status.ok()) {
+    std::vector<Outgoing> due;
+    {
+      absl::MutexLock lock(&mutex_);
+      due = repeats_.OnAnswered(position);
+    }
+    for (const Outgoing& waiting : due) Transmit(waiting);
     monitor_.OnAnswered(position);
     vectors_[outgoing.vector]->OnAnswered(outgoing.send.message);
     return Leave();
   }
   monitor_.OnError(position, status);
   if (!MayRepeat(status)) Fail(status);
-  if (!failure().ok()) return Leave();
-  options_.timer->After(kRepeatPause, [self = shared_from_this(), outgoing] {
-    if (self->failure().ok()) return self->Transmit(outgoing);
-    self->Leave();
+  RepeatLater(position, outgoing);
+}
+
+void PeerCollective::RepeatLater(int position, const Outgoing& outgoing) {
+  std::optional<absl::Duration> pause;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (failure_.ok()) pause = repeats_.Add(position, outgoing, options_.clock->Monotonic());
+  }
+  if (!pause.has_value()) return Leave();
+  options_.timer->After(*pause, [weak = weak_from_this(), position] {
+    if (const auto self = weak.lock()) self->Repeat(position);
   });
+}
+
+void PeerCollective::Repeat(int position) {
+  std::vector<Outgoing> due;
+  {
+    absl::MutexLock lock(&mutex_);
+    due = repeats_.Take(position);
+  }
+  for (const Outgoing& outgoing : due) Transmit(outgoing);
 }
 
 void PeerCollective::OnPartDone() {
@@ -302,17 +326,20 @@ void PeerCollective::OnPartDone() {
 }
 
 void PeerCollective::Fail(absl::Status failure) {
+  std::vector<Outgoing> given_up;
   {
     absl::MutexLock lock(&mutex_);
     if (!failure_.ok()) return;
     failure_ = failure;
     End(failure);
     ++inside_;
+    given_up = repeats_.TakeAll();
   }
   for (MemberConnection* const connection : options_.connections) {
     if (connection != nullptr) connection->Cancel();
   }
   for (const auto& vector : vectors_) vector->Stop(failure);
+  for (size_t i = 0; i < given_up.size(); ++i) Leave();
   Leave();
 }
 

@@ -21,6 +21,7 @@
 #include "worker/peer/member_memory.h"
 #include "worker/peer/member_monitor.h"
 #include "worker/peer/peer_service.h"
+#include "worker/peer/repeat_queue.h"
 #include "worker/peer/scope_order.h"
 #include "worker/peer/vector_reduction.h"
 
@@ -91,6 +92,9 @@ class PeerCollective final : public PeerReceiver,
   absl::Status TakeElements(SendCall* call, VectorReduction::Incoming* incoming) const;
   void Transmit(const Outgoing& outgoing);
   void OnAnswered(const Outgoing& outgoing, const absl::Status& status);
+  // The member may take it later.
+  void RepeatLater(int position, const Outgoing& outgoing);
+  void Repeat(int position);
   void OnPartDone();
   // The reduction has its outcome.
   void End(const absl::Status& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -121,6 +125,7 @@ class PeerCollective final : public PeerReceiver,
   // Vectors; in the first reduction also the comparison with the next member.
   int open_parts_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t reductions_ ABSL_GUARDED_BY(mutex_) = 0;  // begun
+  RepeatQueue<Outgoing> repeats_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::worker
