@@ -86,7 +86,7 @@ WorkerCalls::Hooks JobController::MakeHooks() {
 }
 
 void JobController::Inherit(JobController* before) {
-  state_.record.warnings = before->state_.record.warnings;
+  state_.record.GoOnFrom(before->state_.record, plan().restore_from);
   state_.claim->InheritLock(before->state_.claim.get());
   state_.lease = before->state_.lease;
 }

@@ -106,7 +106,7 @@ void MilestoneRunner::Begin(GlobalStep version, bool must) {
 void MilestoneRunner::TakeEvaluations() {
   while (const std::optional<EvaluationTotals> totals = evaluations_->TakeFinished()) {
     log::Info(EvaluationLine(job_->inputs.plan, *totals));
-    job_->record.evaluations.push_back(*totals);
+    job_->record.AddEvaluation(*totals);
     snapshots_->NoteEvaluation(ToKept(*totals));
     snapshots_->Release(totals->version);
   }

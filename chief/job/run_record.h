@@ -15,6 +15,12 @@
 namespace lockstep::chief {
 
 struct RunRecord {
+  // The job goes back to a checkpoint, from which this run goes on at `start`: takes over what
+  // stays true of the run before. Evaluations of later versions do not: these are made anew.
+  void GoOnFrom(const RunRecord& before, std::string restored);
+  // In place of an evaluation of the same version, if there is one.
+  void AddEvaluation(const EvaluationTotals& totals);
+
   GlobalStep start;
   GlobalStep global_step;
   uint32_t required = 1;  // gradients that a step needs now: fewer than the job says after SHRINK
@@ -25,8 +31,8 @@ struct RunRecord {
   absl::Duration last_commit;
   uint64_t accepted = 0;
   uint64_t stale = 0;
-  std::vector<EvaluationTotals> evaluations;
-  std::string checkpoint;     // the last one; empty: none yet
+  std::vector<EvaluationTotals> evaluations;  // as they ended
+  std::string checkpoint;                     // the last one; empty: none yet
   std::string save_error;     // why the newest save failed; empty after one that succeeded
   std::string restored_from;  // the checkpoint that this run goes on from; empty: none
   JobWarnings warnings;

@@ -266,7 +266,7 @@ void StartingPhase::Adopt() {
       is_only_chief ? absl::ZeroDuration() : job_->inputs.options.lease + kFollowing;
   job_->record.start = job_->record.global_step = step;
   for (const EvaluatedVersion& evaluated : shards.progress.evaluations) {
-    job_->record.evaluations.push_back(FromKept(evaluated));
+    job_->record.AddEvaluation(FromKept(evaluated));
   }
   for (const Member& member : shards.view.members()) {
     const LiveMember adopted{WorkerIndex(member.worker()), Incarnation(member.incarnation())};

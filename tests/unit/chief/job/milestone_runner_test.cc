@@ -71,6 +71,26 @@ TEST_CASE("an evaluation runs beside training, and the last one before the end")
   CHECK(summary["evaluations"][0]["step"] == 2);
 }
 
+TEST_CASE("a job that goes back to a checkpoint shows what was evaluated before") {
+  JobPlan plan = TwoWorkerPlan(10);
+  EvaluateEvery(&plan, 2);
+  JobFixture f(plan);
+  f.Register(0, 10);
+  const auto heartbeat = f.Beat(0, 10);
+  f.Step();
+  f.Step();
+  f.Beat(0, 10, {Correct((**heartbeat)->leases(0))});
+  plan.start = GlobalStep(3);
+  JobController next(
+      plan, {.job_id = 9}, {&f.ps}, &f.executor, &f.clock, [] {}, [](const absl::Status&) {});
+  next.Inherit(&*f.job);
+  ProcessStatus status;
+  next.FillStatus(&status);
+  REQUIRE(status.job().evaluations_size() == 1);
+  CHECK(status.job().evaluations(0).step() == 2);
+  CHECK(nlohmann::json::parse(MakeSummary(plan, next.record()))["test_accuracy"] == 1.0);
+}
+
 TEST_CASE("docs/status.md has every field of the summary, and no other") {
   JobPlan plan = TwoWorkerPlan(2);
   EvaluateEvery(&plan, 1);
