@@ -55,7 +55,9 @@ JobController::JobController(JobPlan plan, JobOptions options, std::vector<PsCon
   state_.milestones = &milestones_;
   state_.calls = &calls_;
   state_.reporter = &reporter_;
-  phases_.push_back(std::make_unique<StartingPhase>(&state_));
+  auto starting = std::make_unique<StartingPhase>(&state_);
+  starting_ = starting.get();
+  phases_.push_back(std::move(starting));
 }
 
 JobController::~JobController() = default;
@@ -90,6 +92,8 @@ void JobController::Inherit(JobController* before) {
   state_.claim->InheritLock(before->state_.claim.get());
   state_.lease = before->state_.lease;
 }
+
+bool JobController::is_disk_busy() const { return starting_->is_disk_busy(); }
 
 void JobController::Start() { phases_.back()->Start(); }
 

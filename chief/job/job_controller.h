@@ -23,11 +23,12 @@
 namespace lockstep::chief {
 
 class EndingPhase;
+class StartingPhase;
 
 class JobController final : private PhaseControl {
  public:
-  // `shards` (in the cluster's order), `executor` and `clock` outlive the job, and so do the calls
-  // in flight: destroy the job after the executor has ended.
+  // `shards` (in the cluster's order), `executor` and `clock` outlive the job. Calls in flight come
+  // back to it through the executor: destroy the job when that has ended or is closed.
   // `on_ready` is called when training begins, `on_end` once, when everybody was told: OK when the
   // job is done, or why it failed, with the exit code of ExitCodeFor.
   JobController(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,
@@ -54,6 +55,8 @@ class JobController final : private PhaseControl {
   // The same, but ps and workers are not told: they wait for the next chief.
   void Leave(absl::Status why);
 
+  // Its work on the checkpoint folder is not over, and destroying the job would wait for that.
+  bool is_disk_busy() const;
   // The step shard has accepted this chief.
   bool has_commanded() const { return state_.lease != nullptr; }
   // It has ended as StartPoint::kPlanAfresh: nobody was told anything.
@@ -83,8 +86,9 @@ class JobController final : private PhaseControl {
   WorkerCalls calls_;
   CopyWatch copies_;
   std::vector<std::unique_ptr<Phase>>
-      phases_;                     // every one that was entered; the last one is current
-  EndingPhase* ending_ = nullptr;  // once entered
+      phases_;                               // every one that was entered; the last one is current
+  const StartingPhase* starting_ = nullptr;  // the first one
+  EndingPhase* ending_ = nullptr;            // once entered
 };
 
 }  // namespace lockstep::chief

@@ -32,14 +32,25 @@ JobSeries::JobSeries(JobPlan plan, JobOptions options, std::vector<PsControl*> s
       on_end_(std::move(on_end)),
       disk_(executor, options_.waits_for_disk || plan_.job.checkpoint().folder().empty()) {
   options_.callers = &callers_;
+  options_.lease_executor = executor_;
   plan_.mode == StartMode::kSucceed ? StandBy() : Add(plan_);
 }
 
 void JobSeries::Add(JobPlan plan) {
-  options_.run = jobs_.size() + 1;
-  jobs_.push_back(std::make_unique<JobController>(
-      std::move(plan), options_, shards_, executor_, clock_, on_ready_,
-      [this](absl::Status outcome) { OnEnd(std::move(outcome)); }));
+  if (job_ != nullptr) ended_.push_back({std::move(job_), &executors_.back()});
+  executors_.emplace_back(executor_);
+  options_.run = executors_.size();
+  job_ = std::make_unique<JobController>(
+      std::move(plan), options_, shards_, &executors_.back(), clock_, on_ready_,
+      [this](absl::Status outcome) { OnEnd(std::move(outcome)); });
+}
+
+void JobSeries::FreeEnded() {
+  std::erase_if(ended_, [](const EndedRun& run) {
+    if (run.job->is_disk_busy()) return false;
+    run.executor->Close();
+    return true;
+  });
 }
 
 void JobSeries::StandBy() {
@@ -59,6 +70,7 @@ void JobSeries::StandBy() {
 void JobSeries::Start() { standby_ != nullptr ? standby_->Start() : job()->Start(); }
 
 void JobSeries::Tick() {
+  FreeEnded();
   if (standby_ != nullptr) standby_->Tick();
   if (!IsStandingBy() && job() != nullptr) job()->Tick();
   if (next_read_.has_value() && !is_stopped_ && clock_->Monotonic() >= *next_read_) ReadPlan();
@@ -130,10 +142,10 @@ void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
   if (is_stopped_) return;                     // the job before ends, or has ended
   if (!plan.ok()) return Stop(plan.status());  // workers, ps and standbys wait for the next job
   plan->cluster = plan_.cluster;               // it may have changed while the checkpoint was read
-  JobController& before = *job();
+  JobController* const before = job();
   Add(*std::move(plan));
-  job()->Inherit(&before);
-  before.worker_calls()->Close(absl::UnavailableError("the job goes back to a checkpoint"));
+  job()->Inherit(before);
+  before->worker_calls()->Close(absl::UnavailableError("the job goes back to a checkpoint"));
   job()->Start();
 }
 
@@ -176,7 +188,7 @@ void JobSeries::End(absl::Status outcome) {
 }
 
 StopReply JobSeries::DescribeEnd() const {
-  StopReply reply = jobs_.back()->DescribeProgress();
+  StopReply reply = job_->DescribeProgress();
   reply.set_exit_code(static_cast<int>(ExitCodeFor(*outcome_)));
   reply.set_reason(std::string(outcome_->message()));
   return reply;

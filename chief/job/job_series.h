@@ -8,6 +8,7 @@
 // Lives on the executor's thread; checkpoints are read on another.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "chief/job/job_controller.h"
 #include "chief/job/standby.h"
+#include "chief/loop/closable_executor.h"
 #include "chief/loop/disk_thread.h"
 #include "chief/membership/standby_callers.h"
 #include "chief/service/answer.h"
@@ -27,7 +29,8 @@ namespace lockstep::chief {
 
 class JobSeries {
  public:
-  // As JobController. The executor outlives the series. A plan of StartMode::kSucceed stands by.
+  // As JobController. The executor outlives the series, and calls in flight end before it does. A
+  // plan of StartMode::kSucceed stands by.
   JobSeries(JobPlan plan, JobOptions options, std::vector<PsControl*> shards, Executor* executor,
             const Clock* clock, std::function<void()> on_ready, StatusCallback on_end);
 
@@ -51,15 +54,22 @@ class JobSeries {
   absl::StatusOr<WorkerCalls*> CallsFor(WorkerIndex worker, Incarnation incarnation);
   void GetStatus(Callback<ProcessStatus> done);
   // The one that runs, or ran last; null while none has run.
-  JobController* job() { return jobs_.empty() ? nullptr : jobs_.back().get(); }
+  JobController* job() { return job_.get(); }
 
  private:
+  struct EndedRun {
+    std::unique_ptr<JobController> job;
+    ClosableExecutor* executor;
+  };
+
   void Add(JobPlan plan);
+  // Runs that another one has followed.
+  void FreeEnded();
   void StandBy();
   void TakeCommand();
   bool IsStandingBy() const { return standby_ != nullptr && standby_->is_waiting(); }
   // Calls are those of the job, not of a chief that another one precedes.
-  bool HasCommand() const { return standby_ == nullptr || (!IsStandingBy() && !jobs_.empty()); }
+  bool HasCommand() const { return standby_ == nullptr || (!IsStandingBy() && job_ != nullptr); }
   void OnEnd(absl::Status outcome);
   // Plans where the job starts next, until that is known or patience is over.
   void PlanAgain(std::string lost);
@@ -80,9 +90,12 @@ class JobSeries {
   const Clock* const clock_;
   const std::function<void()> on_ready_;
   StatusCallback on_end_;
-  // All are kept: answers to calls of those that have ended may still come.
-  std::vector<std::unique_ptr<JobController>> jobs_;
-  std::unique_ptr<Standby> standby_;  // null: it does not stand by
+  // Of each run the job has been in. All are kept: answers to calls of those that have ended may
+  // still come, and find that it is closed.
+  std::deque<ClosableExecutor> executors_;
+  std::unique_ptr<JobController> job_;  // of the last run; null: there was none
+  std::vector<EndedRun> ended_;         // until they can be freed
+  std::unique_ptr<Standby> standby_;    // null: it does not stand by
   StandbyCallers callers_;
   bool is_between_ = false;  // the last one has ended, the next one's start is being read
   std::string lost_;         // of the last one: why the next one goes back

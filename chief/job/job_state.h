@@ -60,6 +60,8 @@ struct JobOptions {
   // Of the same: the step shard has accepted this chief's view of this term.
   std::function<void(uint64_t term)> on_taken = nullptr;
   const StandbyCallers* callers = nullptr;  // those until now; outlives the job
+  // Of the lease at the step shard, which the next run of the job inherits. Null: the job's own.
+  Executor* lease_executor = nullptr;
 };
 
 struct JobInputs {

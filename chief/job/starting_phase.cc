@@ -64,8 +64,10 @@ void KeepLease(const SetViewRequest& view, JobState* job) {
   *renewal.mutable_command() = view.command();
   renewal.set_lease_ms(view.lease_ms());
   renewal.set_chief_index(view.chief_index());
+  Executor* const executor = job->inputs.options.lease_executor;
   job->lease = std::make_shared<LeaseKeeper>(std::move(renewal), job->inputs.shards[kStepShard],
-                                             job->inputs.executor, job->inputs.clock);
+                                             executor != nullptr ? executor : job->inputs.executor,
+                                             job->inputs.clock);
 }
 
 // On the disk's thread.

@@ -16,8 +16,8 @@ namespace lockstep::chief {
 
 class StartingPhase final : public Phase {
  public:
-  // `job` outlives the phase, and so do the calls in flight: destroy it after the executor has
-  // ended.
+  // `job` outlives the phase. Destroy it when its executor has ended or is closed, and its disk is
+  // not busy.
   explicit StartingPhase(JobState* job);
 
   void Start() override;
@@ -25,6 +25,8 @@ class StartingPhase final : public Phase {
   void OnEvent(JobEvent event) override;
   void Stop() override;
   void Describe(JobFacts* facts) const override;
+
+  bool is_disk_busy() const { return is_disk_busy_; }
 
  private:
   CommandHooks MakeHooks();

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "common/base/exit_code.h"
 #include "common/base/lost_variables.h"
+#include "common/base/version.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/job/job_fixture.h"
 
@@ -15,8 +16,9 @@ namespace {
 struct Fixture {
   explicit Fixture(const std::string& checkpoints)
       : series(
-            PlanWith(checkpoints), {.job_id = 9, .waits_for_disk = true}, {&ps}, &executor, &clock,
-            [] {}, [this](absl::Status status) { ended = std::move(status); }) {
+            PlanWith(checkpoints), {.job_id = 9, .clusters = clusters, .waits_for_disk = true},
+            {&ps}, &executor, &clock, [] {},
+            [this](absl::Status status) { ended = std::move(status); }) {
     series.Start();
   }
   static JobPlan PlanWith(const std::string& checkpoints) {
@@ -60,6 +62,9 @@ struct Fixture {
     executor.Run();
   }
 
+  // Each job has it.
+  const std::shared_ptr<const KnownClusterSpecs> clusters =
+      std::make_shared<KnownClusterSpecs>(PlanWith("").cluster.Canonical());
   ScriptedPs ps;
   ManualExecutor executor;
   ManualClock clock;
@@ -99,6 +104,51 @@ TEST_CASE("a chief that goes back to a checkpoint keeps its lease meanwhile") {
   for (const RenewLeaseRequest& renewal : f.ps.renewals.all()) {
     CHECK(renewal.end() == CommandStatus::NONE);
   }
+}
+
+TEST_CASE("of runs that another one has followed nothing is kept, however many there are") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  const auto lose = [&f] {
+    f.TakeCommand();
+    f.LoseVariables();
+    f.executor.AwaitWork();
+    f.series.Tick();
+  };
+  lose();
+  const long users = f.clusters.use_count();
+  lose();
+  lose();
+  CHECK(f.clusters.use_count() == users);
+}
+
+TEST_CASE("an answer to a run that is gone harms nobody") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  f.TakeCommand();
+  f.ps.create.Answer(CreateVariablesReply());
+  f.executor.Run();
+  RegisterTaskRequest worker;
+  worker.set_incarnation(10);
+  worker.set_cluster(f.series.job()->plan().cluster.Canonical());
+  worker.set_version(kVersion);
+  (*f.series.worker_calls())
+      ->Register(worker,
+                 Answer<RegisterTaskReply>([](const absl::StatusOr<RegisterTaskReply>&) {}));
+  while (f.ps.set_view.size() > 0) {
+    f.ps.set_view.Answer(WithVariables());
+    f.executor.Run();
+  }
+  REQUIRE(f.ps.grants.size() == 2);
+  f.ps.grants.Answer(LostVariablesError("ps 0 (127.0.0.1:1)"));
+  f.executor.Run();
+  f.series.Tick();
+  GrantReply late;
+  late.set_shard_step(1);
+  f.ps.grants.Answer(late);
+  f.TakeCommand();
+  CHECK_FALSE(f.ended.has_value());
+  CHECK(f.series.job()->record().global_step == GlobalStep(0));
 }
 
 TEST_CASE("a job that goes back stays the same, though no ps knows it any more") {
