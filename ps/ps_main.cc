@@ -173,7 +173,6 @@ absl::Status Run(const DaemonContext& daemon) {
       .memory = &memory,
       .identity = {.task_index = static_cast<uint32_t>(task.index),
                    .clusters = daemon.cluster->known(),
-                   .chiefs = [&daemon] { return daemon.cluster->spec().chiefs(); },
                    .incarnation = incarnation,
                    .checkpoint_roots = std::move(roots)},
       .events = {.called_by_chief =

@@ -155,7 +155,10 @@ void Standby::GetStatus(Callback<ProcessStatus> done) {
         status.set_state("standby");
         status.set_waiting_for(observer_.WaitingFor());
         status.set_global_step(reply->global_step());
-        *status.mutable_standby_of() = Summarize(reply->command_status(), options_.chiefs);
+        const CommandStatus& command = reply->command_status();
+        const bool is_known = command.chief_index() < options_.chiefs.size();
+        *status.mutable_standby_of() =
+            Summarize(command, is_known ? options_.chiefs[command.chief_index()] : "");
         done(std::move(status));
       }));
 }

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -27,6 +28,15 @@ std::map<std::string, std::string> ByTask(absl::string_view canonical) {
                   absl::CHexEscape(address.substr(0, kShownLength)));
   }
   return tasks;
+}
+
+// Of the first line that is `task`, which ends with a space, and an address.
+std::optional<std::string> AddressIn(absl::string_view canonical, absl::string_view task) {
+  for (absl::string_view line : absl::StrSplit(canonical, '\n')) {
+    if (!absl::ConsumePrefix(&line, task) || absl::StrContains(line, ' ')) continue;
+    return absl::CHexEscape(line.substr(0, limits::kMaxHostBytes));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -69,12 +79,12 @@ std::string DescribeDifference(absl::string_view canonical_a, absl::string_view 
 
 std::optional<std::string> WorkerAddressIn(absl::string_view canonical, uint32_t index) {
   if (index >= limits::kMaxTasks) return std::nullopt;
-  const std::string task = absl::StrCat("worker ", index, " ");
-  for (absl::string_view line : absl::StrSplit(canonical, '\n')) {
-    if (!absl::ConsumePrefix(&line, task)) continue;
-    return absl::CHexEscape(line.substr(0, limits::kMaxHostBytes));
-  }
-  return std::nullopt;
+  return AddressIn(canonical, absl::StrCat("worker ", index, " "));
+}
+
+std::optional<std::string> ChiefAddressIn(absl::string_view canonical, uint32_t index) {
+  if (index >= limits::kMaxTasks) return std::nullopt;
+  return AddressIn(canonical, index == 0 ? "chief " : absl::StrCat("chief ", index, " "));
 }
 
 }  // namespace lockstep

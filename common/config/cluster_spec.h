@@ -48,5 +48,7 @@ std::string DescribeDifference(absl::string_view canonical_a, absl::string_view 
 
 // The address of worker `index` in a canonical text; none: there is no such worker.
 std::optional<std::string> WorkerAddressIn(absl::string_view canonical, uint32_t index);
+// The same of a chief.
+std::optional<std::string> ChiefAddressIn(absl::string_view canonical, uint32_t index);
 
 }  // namespace lockstep

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "proto/ps.pb.h"
 #include "proto/status.pb.h"
 
 namespace lockstep {
 
-// `chiefs`: addresses by index.
-CommandSummary Summarize(const CommandStatus& status, const std::vector<std::string>& chiefs);
+// `address`: of the chief whose index `status` has; empty: it is not known.
+CommandSummary Summarize(const CommandStatus& status, const std::string& address);
 
 }  // namespace lockstep

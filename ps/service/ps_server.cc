@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/cpus.h"
+#include "common/config/cluster_spec.h"
 #include "common/log/log.h"
 #include "common/rpc/alarm_timer.h"
 #include "common/rpc/server.h"
@@ -98,8 +99,11 @@ class GrpcPsServer final : public PsServer {
     ProcessStatus status;
     *status.mutable_shard() = ToProto(report);
     if (identity_.task_index == kStepShard) {
-      *status.mutable_shard()->mutable_command() = Summarize(
-          watch_.Status(), identity_.chiefs ? identity_.chiefs() : std::vector<std::string>());
+      const CommandStatus command = watch_.Status();
+      // The chief may have moved, and have told that with its view alone.
+      const std::string newest = identity_.clusters->texts().front();
+      *status.mutable_shard()->mutable_command() =
+          Summarize(command, ChiefAddressIn(newest, command.chief_index()).value_or(""));
     }
     status.set_global_step(report.state.global_step.value());
     status.set_state(report.state.has_variables ? "training" : "starting");

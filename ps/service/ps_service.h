@@ -30,7 +30,6 @@ namespace lockstep::ps {
 struct PsIdentity {
   uint32_t task_index = 0;
   std::shared_ptr<KnownClusterSpecs> clusters;  // its own, and what chiefs of its job have told
-  std::function<std::vector<std::string>()> chiefs = nullptr;  // addresses by index, for people
   Incarnation incarnation;
   PathRoots checkpoint_roots = {};  // for Save and restore_from
 };

@@ -117,6 +117,15 @@ TEST_CASE("The difference from a longer text names what differs, not what was le
              Contains("the text of theirs is too long"));
 }
 
+TEST_CASE("a chief's address is found in a canonical text") {
+  const std::string text = "chief a:1\nchief 1 b:1\nchief 11 c:1\nps 1 a:2\n";
+  CHECK(ChiefAddressIn(text, 0) == "a:1");
+  CHECK(ChiefAddressIn(text, 1) == "b:1");
+  CHECK(ChiefAddressIn(text, 11) == "c:1");
+  CHECK_FALSE(ChiefAddressIn(text, 2).has_value());
+  CHECK_FALSE(ChiefAddressIn("chief 1 b:1\n", 0).has_value());
+}
+
 TEST_CASE("a worker's address is found in a canonical text") {
   const std::string text = "chief a:1\nps 1 a:2\nworker 1 b:1\nworker 11 c:1\nworker 2 \x01\n";
   CHECK(WorkerAddressIn(text, 1) == "b:1");

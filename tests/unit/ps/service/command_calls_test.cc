@@ -50,6 +50,18 @@ TEST_CASE("a view begins the lease, which GetView and the status show") {
   CHECK(shown.lease_seconds() == 60);
 }
 
+TEST_CASE("the status shows the address of a chief that has moved, as the chief tells it") {
+  RunningPs ps;
+  const auto control = MakePsControl(ps.client());
+  SetViewRequest view = ViewWithLease();
+  view.set_cluster("chief a:1\nchief 1 moved:9\n");
+  view.add_earlier_clusters(kTestCluster);
+  REQUIRE(CallAndWait(*control, kSetView, view).ok());
+  const CommandSummary shown = FetchStatus(ps.address(), absl::Seconds(5))->shard().command();
+  CHECK(shown.chief() == 1);
+  CHECK(shown.address() == "moved:9");
+}
+
 TEST_CASE("a chief whose place another one has renews and ends nothing") {
   RunningPs ps;
   const auto control = MakePsControl(ps.client());
