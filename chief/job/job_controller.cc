@@ -113,6 +113,7 @@ void JobController::Tick() {
 void JobController::SetCluster(const ClusterSpec& cluster) {
   state_.inputs.plan.cluster = cluster;
   state_.inputs.shard_names = ShardNames(cluster.ps);
+  starting_->SetNames(state_.inputs.shard_names);
   calls_.SetCluster(ToProto(cluster));
   if (state_.views.has_value()) state_.views->AnnounceAgain(state_.inputs.shard_names);
 }

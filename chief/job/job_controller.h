@@ -86,9 +86,9 @@ class JobController final : private PhaseControl {
   WorkerCalls calls_;
   CopyWatch copies_;
   std::vector<std::unique_ptr<Phase>>
-      phases_;                               // every one that was entered; the last one is current
-  const StartingPhase* starting_ = nullptr;  // the first one
-  EndingPhase* ending_ = nullptr;            // once entered
+      phases_;                         // every one that was entered; the last one is current
+  StartingPhase* starting_ = nullptr;  // the first one
+  EndingPhase* ending_ = nullptr;      // once entered
 };
 
 }  // namespace lockstep::chief

@@ -26,6 +26,8 @@ class StartingPhase final : public Phase {
   void Stop() override;
   void Describe(JobFacts* facts) const override;
 
+  // A ps may have moved.
+  void SetNames(const std::vector<std::string>& shard_names) { initializer_.SetNames(shard_names); }
   bool is_disk_busy() const { return is_disk_busy_; }
 
  private:

@@ -105,6 +105,11 @@ void ShardInitializer::FollowCommand(const Command& before) {
   given_.least_term = before.term() + 1;
 }
 
+void ShardInitializer::SetNames(const std::vector<std::string>& shard_names) {
+  given_.shard_names = spec_.shard_names = shard_names;
+  for (const auto& phase : phases_) phase->SetNames(shard_names);
+}
+
 void ShardInitializer::Start() {
   phases_.push_back(Calls(
       [this](size_t shard, StatusCallback answered) {

@@ -57,6 +57,8 @@ class ShardInitializer {
   // know neither, and may still get an order of it.
   void FollowCommand(const Command& before);
   void Start();
+  // As ShardCalls.
+  void SetNames(const std::vector<std::string>& shard_names);
   // Repeats what is due. Several times a second.
   void Tick();
   // Which shards have not answered, why, and which variables are not initialised for that reason.

@@ -25,6 +25,8 @@ class ShardCalls {
              StatusCallback done);
 
   void Start();
+  // A shard may have moved. As many as before.
+  void SetNames(std::vector<std::string> shard_names) { shard_names_ = std::move(shard_names); }
   // Repeats what is due. Several times a second.
   void Tick();
   // No further calls: what has not answered is left out, and `done` is called with OK.
@@ -52,7 +54,7 @@ class ShardCalls {
   void OnAnswer(size_t shard, absl::Status status);
   void End(absl::Status status);
 
-  const std::vector<std::string> shard_names_;
+  std::vector<std::string> shard_names_;
   const Clock* const clock_;
   const Call call_;
   StatusCallback done_;

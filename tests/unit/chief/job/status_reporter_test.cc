@@ -55,6 +55,23 @@ TEST_CASE("a ps that answers is up while another one is missing") {
   CHECK(shard(1).problem() == "ps 1 (127.0.0.1:5) is not available: refused");
 }
 
+TEST_CASE("a ps that has moved before the job begins is named by its new address") {
+  JobPlan plan = TwoWorkerPlan(10);
+  ScriptedPs ps;
+  ManualExecutor executor;
+  ManualClock clock;
+  JobController job(
+      plan, {.job_id = 9}, {&ps}, &executor, &clock, [] {}, [](const absl::Status&) {});
+  job.Start();
+  plan.cluster.ps[0] = "moved:9";
+  job.SetCluster(plan.cluster);
+  ProcessStatus status;
+  job.FillStatus(&status);
+  CHECK(status.waiting_for() == "the ps: ps 0 (moved:9) has not answered yet");
+  CHECK(status.job().shards(0).address() == "moved:9");
+  CHECK(status.job().shards(0).problem() == "ps 0 (moved:9) has not answered yet");
+}
+
 TEST_CASE("a ps that answered is asked again while another one is missing: so it knows of us") {
   JobPlan plan = TwoWorkerPlan(4);
   plan.cluster.ps = {"127.0.0.1:1", "127.0.0.1:5"};
