@@ -17,7 +17,7 @@ enum class ExitCode : int {
   kIoError = 74,           // I/O error that persists
   kNotPermitted = 77,      // authentication or authorisation refused
   kBadConfiguration = 78,  // cluster or job wrong, or tasks that do not agree
-  kDiverged = 79,          // non-finite loss
+  kDiverged = 79,          // a gradient is not finite, and the job refuses that
   kFenced = 80,            // a newer incarnation or term owns this role
   kInterrupted = 130,      // SIGINT
   kPeersLost = 138,        // peers or port not available in time

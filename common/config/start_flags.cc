@@ -9,7 +9,8 @@ ABSL_FLAG(bool, resume, false,
           "go on where the job is: from ps that have trained, else from the newest checkpoint of "
           "its folder, else begin; for a command line that is started again and again");
 ABSL_FLAG(bool, fresh, false,
-          "begin at step 0, and set the checkpoints of earlier runs in the job's folder aside");
+          "begin at step 0 unless a ps has trained, and set the checkpoints of earlier runs in the "
+          "job's folder aside");
 ABSL_FLAG(std::string, restore, "",
           "go on from a checkpoint: --restore takes the newest of the job's checkpoint folder, "
           "--restore=FOLDER the one or the newest there");
