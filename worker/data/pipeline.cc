@@ -1,5 +1,7 @@
 #include "worker/data/pipeline.h"
 
+#include <atomic>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -27,14 +29,25 @@ class PrefetchedPipeline final : public Pipeline {
       : batches_(std::move(batches)),
         prefetcher_(
             ahead, batches_.last_step(), [this] { return batches_.MakeBatches(); },
-            [this](int64_t step, std::vector<Batch>* out) { batches_.Fill(step, out); }) {}
+            [this](int64_t step, std::vector<Batch>* out) {
+              batches_.Fill(step, cancelled_, out);
+            }) {}
+  ~PrefetchedPipeline() override { Cancel(); }
 
   absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) override {
     if (step.value() < 0 || step.value() > last_step()) {
       return absl::InvalidArgumentError(
           absl::StrCat("step: expected 0 to ", last_step(), ", got ", step.value()));
     }
-    return prefetcher_.Get(step.value());
+    const std::vector<Batch>* const batches = prefetcher_.Get(step.value());
+    if (batches == nullptr)
+      return absl::CancelledError("the training data are not needed any more");
+    return batches;
+  }
+
+  void Cancel() override {
+    cancelled_.store(true, std::memory_order_relaxed);
+    prefetcher_.Stop();
   }
 
   bool IsReady(GlobalStep step) const override { return prefetcher_.Has(step.value()); }
@@ -44,6 +57,7 @@ class PrefetchedPipeline final : public Pipeline {
 
  private:
   ReplicaBatches batches_;  // filled from by the prefetcher's thread alone
+  std::atomic<bool> cancelled_ = false;
   Prefetcher prefetcher_;
 };
 

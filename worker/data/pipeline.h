@@ -61,6 +61,10 @@ class Pipeline {
   // INVALID_ARGUMENT for a step below 0 or so high that its examples cannot be counted.
   virtual absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) = 0;
 
+  // Ends BatchesFor, now and later, with CANCELLED where it would take long: a step of transformed
+  // data is reached by reading the numbers of all examples before it. Thread-safe.
+  virtual void Cancel() {}
+
   // Whether BatchesFor would not block.
   virtual bool IsReady(GlobalStep step) const = 0;
 

@@ -22,11 +22,13 @@ Prefetcher::Prefetcher(int64_t ahead, int64_t last_step, const Make& make, Fill 
 }
 
 Prefetcher::~Prefetcher() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
+  Stop();
   thread_.join();
+}
+
+void Prefetcher::Stop() {
+  absl::MutexLock lock(&mutex_);
+  stopping_ = true;
 }
 
 const std::vector<Batch>* Prefetcher::Get(int64_t step) {
@@ -36,9 +38,10 @@ const std::vector<Batch>* Prefetcher::Get(int64_t step) {
   Advance(step);
   const auto ready = [this] {
     mutex_.AssertReaderHeld();
-    return !ready_.empty();
+    return stopping_ || !ready_.empty();
   };
   mutex_.Await(absl::Condition(&ready));
+  if (stopping_) return nullptr;
   in_use_ = ready_.front();
   ready_.erase(ready_.begin());
   LOCKSTEP_CHECK(in_use_->step == step);

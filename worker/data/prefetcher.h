@@ -12,7 +12,7 @@
 
 namespace lockstep::worker {
 
-// One consumer at a time; destroyed by the consumer.
+// One consumer at a time, but for Stop; destroyed by the consumer.
 class Prefetcher {
  public:
   // Writes the batches of a step. Called on the prefetcher's thread only.
@@ -28,8 +28,12 @@ class Prefetcher {
   // Waits for the batch being filled, no longer.
   ~Prefetcher();
 
+  // From now on no step is filled but the one at hand, and Get returns null, also where it waits.
+  // Thread-safe.
+  void Stop();
+
   // Blocks until the batches of the step are ready, 0 <= step <= last_step. They stay valid until
-  // the next call. A step that is not the coming one restarts the work there.
+  // the next call. A step that is not the coming one restarts the work there. Null after Stop.
   const std::vector<Batch>* Get(int64_t step);
   // Whether Get would not block.
   bool Has(int64_t step) const;

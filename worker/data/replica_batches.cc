@@ -82,8 +82,9 @@ std::vector<Batch> ReplicaBatches::MakeBatches() const {
   return batches;
 }
 
-void ReplicaBatches::Fill(int64_t step, std::vector<Batch>* batches) {
-  source_->Read(step, &examples_);
+void ReplicaBatches::Fill(int64_t step, const std::atomic<bool>& cancelled,
+                          std::vector<Batch>* batches) {
+  if (!source_->Read(step, cancelled, &examples_)) return;
   for (int64_t tower = 0; tower < towers_.count; ++tower) {
     Batch* batch = &(*batches)[tower];
     for (int64_t row = 0; row < batch_per_tower_; ++row) {

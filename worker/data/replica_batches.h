@@ -2,6 +2,7 @@
 // together. No thread of its own.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -33,8 +34,9 @@ class ReplicaBatches {
 
   // One batch per tower of the range, for Fill.
   std::vector<Batch> MakeBatches() const;
-  // Overwrites batches made by MakeBatches; allocates nothing. 0 <= step <= last_step().
-  void Fill(int64_t step, std::vector<Batch>* batches);
+  // Overwrites batches made by MakeBatches; allocates nothing. 0 <= step <= last_step(). Returns
+  // soon after `cancelled` has become true, with batches that nobody may use.
+  void Fill(int64_t step, const std::atomic<bool>& cancelled, std::vector<Batch>* batches);
 
   int64_t last_step() const { return source_->last_step(); }
   int64_t num_examples() const { return store_->num_examples(); }

@@ -14,7 +14,8 @@ class SlicedSource final : public ExampleSource {
   SlicedSource(const Slice& slice, IndexStream stream);
 
   // An example's draw is its position in the stream.
-  void Read(int64_t step, std::vector<Element>* towers) override;
+  bool Read(int64_t step, const std::atomic<bool>& cancelled,
+            std::vector<Element>* towers) override;
   int64_t last_step() const override { return slice_.last_step(); }
 
  private:

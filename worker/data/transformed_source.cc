@@ -30,12 +30,18 @@ void TransformedSource::ReadGroup(std::vector<Element>* towers) {
   ++next_step_;
 }
 
-void TransformedSource::Read(int64_t step, std::vector<Element>* towers) {
+bool TransformedSource::Read(int64_t step, const std::atomic<bool>& cancelled,
+                             std::vector<Element>* towers) {
   if (step < next_step_) {
     stream_ = MakeStream(steps_, num_examples_, seeds_);
     next_step_ = 0;
   }
-  while (next_step_ <= step) ReadGroup(towers);
+  while (next_step_ <= step) {
+    // A job that goes on from a late step reads all groups before it.
+    if (cancelled.load(std::memory_order_relaxed)) return false;
+    ReadGroup(towers);
+  }
+  return true;
 }
 
 }  // namespace lockstep::worker

@@ -22,7 +22,8 @@ class TransformedSource final : public ExampleSource {
                                                                    const StreamSeeds& seeds,
                                                                    int64_t towers);
 
-  void Read(int64_t step, std::vector<Element>* towers) override;
+  bool Read(int64_t step, const std::atomic<bool>& cancelled,
+            std::vector<Element>* towers) override;
   int64_t last_step() const override { return last_step_; }
 
  private:

@@ -94,7 +94,10 @@ class Trainer {
     return groups_ == nullptr ? GroupViewId() : groups_->failed_view();
   }
   // Ends Run with CANCELLED. Thread-safe.
-  void Cancel() { strategy_->Cancel(); }
+  void Cancel() {
+    strategy_->Cancel();
+    data_->Cancel();
+  }
   // UpdateStrategy::CancelAfterGradient. Thread-safe.
   bool CancelAfterGradient() { return strategy_->CancelAfterGradient(); }
 

@@ -32,8 +32,12 @@ class DevicePrefetcher final : public Pipeline {
                                                           const TowerDevices& devices,
                                                           int64_t ahead = kBatchesAhead);
 
+  // The thread may wait for `host`.
+  ~DevicePrefetcher() override { host_->Cancel(); }
+
   // Batches of loaded rows. After an error of `host` or the device it returns that.
   absl::StatusOr<const std::vector<Batch>*> BatchesFor(GlobalStep step) override;
+  void Cancel() override { host_->Cancel(); }
   bool IsReady(GlobalStep step) const override { return prefetcher_.Has(step.value()); }
   int64_t num_examples() const override { return host_->num_examples(); }
   int64_t last_step() const override { return host_->last_step(); }

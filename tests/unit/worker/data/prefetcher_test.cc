@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "absl/synchronization/notification.h"
 
@@ -74,6 +75,24 @@ TEST_CASE("Work goes on ahead of the consumer, by as many steps as asked for and
   three_filled.WaitForNotification();
   prefetcher.Get(0);
   CHECK(filled == 4);
+}
+
+TEST_CASE("A Get that waits ends when the prefetcher is stopped, while a step is being filled") {
+  absl::Notification begun, release;
+  const auto fill = [&](int64_t, std::vector<Batch>*) {
+    begun.Notify();
+    release.WaitForNotification();
+  };
+  Prefetcher prefetcher(1, kNoEnd, OneNumber, fill);
+  const std::vector<Batch>* got = nullptr;
+  std::thread consumer([&] { got = prefetcher.Get(0); });
+  begun.WaitForNotification();
+  prefetcher.Stop();
+  consumer.join();
+  CHECK(got == nullptr);
+  release.Notify();
+  // What was filled meanwhile may be of no use.
+  CHECK(prefetcher.Get(0) == nullptr);
 }
 
 TEST_CASE("Steps that were passed over are skipped without starting again") {

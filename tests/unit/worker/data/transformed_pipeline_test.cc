@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "tests/unit/worker/data/data_files.h"
@@ -62,6 +63,22 @@ std::vector<std::vector<int>> ReadSteps(const DataDef& data, const Workers& work
     steps.push_back(std::move(step));
   }
   return steps;
+}
+
+TEST_CASE("The way to a late step ends when the pipeline is cancelled") {
+  const NumberedImages files(61);
+  const DataDef data = With(files, "transform { repeat {} } transform { batch {} }");
+  constexpr GlobalStep kLate(int64_t{1} << 50);
+  const auto pipeline = *Open(data, {1, 1, 4}, 0);
+  while (!pipeline->IsReady(GlobalStep(0))) std::this_thread::yield();
+  absl::Status end;
+  std::thread consumer([&] { end = pipeline->BatchesFor(kLate).status(); });
+  // Until the consumer has passed over the first step.
+  while (pipeline->IsReady(GlobalStep(0))) std::this_thread::yield();
+  pipeline->Cancel();
+  consumer.join();
+  CHECK(absl::IsCancelled(end));
+  CHECK(absl::IsCancelled(pipeline->BatchesFor(GlobalStep(5)).status()));
 }
 
 TEST_CASE("No example goes to two towers of a step or is lost, except by the rules") {

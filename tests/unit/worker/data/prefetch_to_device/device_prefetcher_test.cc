@@ -73,6 +73,21 @@ TEST_CASE("batches on the device are those of the host, in any order of steps") 
   }
 }
 
+TEST_CASE("a step that takes for ever ends when the pipeline is cancelled, on a device too") {
+  NumberedImages files(50);
+  files.data.add_transform()->mutable_repeat();
+  files.data.add_transform()->mutable_batch();
+  DeferredDevice device(1, 7);
+  const auto on_device = *DevicePrefetcher::Create(HostPipeline(files), &device);
+  while (!on_device->IsReady(GlobalStep(0))) std::this_thread::yield();
+  absl::Status end;
+  std::thread consumer([&] { end = on_device->BatchesFor(GlobalStep(int64_t{1} << 50)).status(); });
+  while (on_device->IsReady(GlobalStep(0))) std::this_thread::yield();
+  on_device->Cancel();
+  consumer.join();
+  CHECK(absl::IsCancelled(end));
+}
+
 TEST_CASE("the next batch comes to the device while a step has its own") {
   const NumberedImages files(50);
   DeferredDevice device(1, 7);
