@@ -74,6 +74,18 @@ TEST_CASE("what a program takes is told before it is built, and by itself afterw
   CHECK(tree.Calls().empty());
 }
 
+TEST_CASE("the tools for a running job are built once, and never under that job") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  CHECK_THAT(tree.Run({"status", "h:1"}).output, EndsWith("deploy/cli/status h:1\n"));
+  CHECK(tree.Calls().back() == "bazel build");
+  tree.folder().Write("calls", "");
+  tree.folder().Write("common/base/new.cc", "");
+  CHECK_THAT(tree.Run({"status", "h:1"}).output, EndsWith("deploy/cli/status h:1\n"));
+  CHECK_THAT(tree.Run({"stop", "h:1"}).output, EndsWith("deploy/cli/stop h:1\n"));
+  CHECK(tree.Calls().empty());
+}
+
 TEST_CASE("a changed source is built again") {
   const Tree tree;
   tree.folder().Write("lists", "");
