@@ -10,6 +10,11 @@ libraries_of() {
     grep -vE '/(ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util))\.so'
 }
 
+# copy_examples FOLDER: with their data, without what jobs in this tree have saved beside them.
+copy_examples() {
+  tar -C "$root/deploy" --exclude=checkpoints -c examples data | tar -C "$1/deploy" -x
+}
+
 # stage FOLDER TARGET...: where the programs and their data are in this tree, they are in FOLDER.
 stage() {
   local folder=$1 target path library
@@ -28,7 +33,7 @@ stage() {
   for library in $(libraries_of "${programs[@]}"); do cp -L "$library" "$folder/lib/"; done
   chmod u+w "$folder"/lib/*
   strip --strip-unneeded "$folder"/lib/*
-  cp -r "$root/deploy/examples" "$root/deploy/data" "$folder/deploy/"
+  copy_examples "$folder"
   cp "$root/deploy/bundle/"* "$root/LICENSE" "$folder/"
 }
 
