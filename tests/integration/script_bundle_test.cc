@@ -32,5 +32,11 @@ TEST_CASE("an archive has the examples without what jobs have written beside the
   CHECK_FALSE(std::filesystem::exists(folder.Path("archive/deploy/examples/digits/checkpoints")));
 }
 
+TEST_CASE("the archive's script says which word is missing") {
+  const Ended run = RunToEnd({Binary("deploy/bundle/lockstep"), "run"}, kShort);
+  CHECK(run.exit_code == 64);
+  CHECK_THAT(run.output, Contains("run: no program is named. Remedy: lockstep run worker/worker"));
+}
+
 }  // namespace
 }  // namespace lockstep::test
