@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/config/address.h"
 #include "common/fs/fs_error.h"
@@ -40,6 +41,15 @@ std::vector<Holder> HoldersIn(const ClusterSpec& cluster) {
   return holders;
 }
 
+// Of this user alone: it holds keys.
+absl::Status MakeFolder(const std::string& folder) {
+  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
+  const int error = errno;
+  return AddRemedy(WriteError(folder, "make the folder", error),
+                   error == ENOENT ? absl::StrCat("make ", FolderOf(folder), " first")
+                                   : "name a folder where this user may write");
+}
+
 }  // namespace
 
 std::string AuthorityPath(const std::string& folder) { return JoinPath(folder, kAuthorityFile); }
@@ -53,9 +63,7 @@ absl::StatusOr<std::vector<TaskCertificate>> MakeCertificates(const std::string&
                                                               const std::string& job,
                                                               absl::Duration validity) {
   if (!job.empty()) LOCKSTEP_RETURN_IF_ERROR(security::CheckJobName(job));
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return WriteError(folder, "make the folder", errno);
-  }
+  LOCKSTEP_RETURN_IF_ERROR(MakeFolder(folder));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(folder, job));
   std::vector<TaskCertificate> made;
   for (const auto& [caller, addresses] : HoldersIn(cluster)) {

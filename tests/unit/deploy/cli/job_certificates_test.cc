@@ -89,5 +89,13 @@ TEST_CASE("an authority that has its key and no certificate gets one") {
   CHECK(f.NamesOfPs() == Names{"spiffe://digits/ps/0"});
 }
 
+TEST_CASE("a folder that cannot be made is named with a remedy") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.Path("missing/tls");
+  const absl::Status failed = MakeCertificates(path, kCluster, "", absl::Hours(1)).status();
+  CHECK_THAT(std::string(failed.message()),
+             Contains(path) && Contains("Remedy: make " + folder.Path("missing") + " first"));
+}
+
 }  // namespace
 }  // namespace lockstep::deploy
