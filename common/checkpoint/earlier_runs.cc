@@ -1,8 +1,5 @@
 #include "common/checkpoint/earlier_runs.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -16,7 +13,6 @@
 #include "common/checkpoint/folder.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/owner.h"
-#include "common/fs/file_descriptor.h"
 #include "common/fs/folder.h"
 #include "common/fs/fs_error.h"
 #include "common/fs/input_file.h"
@@ -40,12 +36,6 @@ absl::Status Move(const std::string& root, const std::string& name, const std::s
   const int error = errno;
   if (error == ENOENT) return absl::OkStatus();
   return WriteError(from, absl::StrCat("move to ", to), error);
-}
-
-absl::Status SyncEntries(const std::string& path) {
-  const FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.valid() && ::fsync(folder.get()) == 0) return absl::OkStatus();
-  return WriteError(path, "fsync the folder", errno);
 }
 
 // One that does not exist yet.
@@ -84,8 +74,8 @@ absl::StatusOr<std::string> SetAsideCheckpoints(const std::string& root,
     LOCKSTEP_RETURN_IF_ERROR(Move(root, CheckpointName(*step), aside, check));
   }
   LOCKSTEP_RETURN_IF_ERROR(Move(root, kLatestFile, aside, check));
-  LOCKSTEP_RETURN_IF_ERROR(SyncEntries(aside));
-  LOCKSTEP_RETURN_IF_ERROR(SyncEntries(root));
+  LOCKSTEP_RETURN_IF_ERROR(SyncFolder(aside));
+  LOCKSTEP_RETURN_IF_ERROR(SyncFolder(root));
   return aside;
 }
 
