@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/config/job.h"
 #include "common/config/job_rules.h"
@@ -13,11 +14,6 @@ namespace {
 
 // Stands for replicas_to_aggregate, as in TensorFlow.
 constexpr int64_t kDefaultTokens = -1;
-
-// "1 worker", "2 workers".
-std::string Counted(int64_t count, absl::string_view noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
 
 absl::Status FillReplicas(SyncDef* sync, int64_t num_workers) {
   // Where workers come and go the default follows their number.
@@ -42,7 +38,7 @@ absl::Status FillTokens(SyncDef* sync, int64_t num_workers) {
   return Broken(
       "sync.init_tokens",
       absl::StrCat("expected at least ", needed - num_workers, " (replicas_to_aggregate: ", needed,
-                   " minus ", Counted(num_workers, "worker"), "), got ", sync->init_tokens()),
+                   " minus ", CountText(num_workers, "worker"), "), got ", sync->init_tokens()),
       "raise it, or leave it out");
 }
 
@@ -63,8 +59,8 @@ absl::Status FillBatch(JobDef* job, int64_t num_workers) {
   if (job->global_batch() % towers != 0) {
     return Broken(
         "global_batch",
-        absl::StrCat("expected a multiple of ", towers, " (", Counted(num_workers, "worker"),
-                     " of ", Counted(towers / num_workers, "tower"), "), got ",
+        absl::StrCat("expected a multiple of ", towers, " (", CountText(num_workers, "worker"),
+                     " of ", CountText(towers / num_workers, "tower"), "), got ",
                      job->global_batch()),
         absl::StrCat("use ", (job->global_batch() / towers + 1) * towers));
   }
