@@ -6,27 +6,19 @@
 #include <optional>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/folder.h"
+#include "common/checkpoint/latest.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/owner.h"
 #include "common/fs/folder.h"
 #include "common/fs/fs_error.h"
-#include "common/fs/input_file.h"
 #include "common/fs/path.h"
 
 namespace lockstep {
 namespace {
-
-// nullopt: there is no LATEST, or it names nothing sensible.
-std::optional<int64_t> LatestStep(const std::string& root) {
-  const auto text = ReadFile(JoinPath(root, kLatestFile), kLongestLatest);
-  if (!text.ok()) return std::nullopt;
-  return ParseCheckpointName(absl::StripAsciiWhitespace(*text));
-}
 
 absl::Status Move(const std::string& root, const std::string& name, const std::string& to,
                   const PublishCheck& check) {
@@ -54,7 +46,9 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& root) {
   LOCKSTEP_ASSIGN_OR_RETURN(const bool has_folder, FindFolder(root));
   if (!has_folder) return std::string();
   LOCKSTEP_ASSIGN_OR_RETURN(std::vector<int64_t> steps, ListCheckpoints(root));
-  if (const std::optional<int64_t> latest = LatestStep(root)) steps.insert(steps.begin(), *latest);
+  if (const absl::StatusOr<int64_t> latest = ReadLatest(root); latest.ok()) {
+    steps.insert(steps.begin(), *latest);
+  }
   for (const int64_t step : steps) {
     std::string folder = CheckpointFolder(root, step);
     LOCKSTEP_ASSIGN_OR_RETURN(const bool exists, HasManifest(folder));
@@ -67,7 +61,7 @@ absl::StatusOr<std::string> SetAsideCheckpoints(const std::string& root,
                                                 const PublishCheck& check) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::vector<int64_t> steps, ListCheckpoints(root));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string aside, MakeNewFolder(root));
-  if (const std::optional<int64_t> latest = LatestStep(root)) {
+  if (const absl::StatusOr<int64_t> latest = ReadLatest(root); latest.ok()) {
     if (std::erase(steps, *latest) > 0) steps.insert(steps.begin(), *latest);
   }
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {

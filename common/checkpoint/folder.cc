@@ -5,13 +5,13 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/history.h"
+#include "common/checkpoint/latest.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/retention.h"
 #include "common/checkpoint/safetensors_writer.h"
@@ -60,14 +60,12 @@ absl::StatusOr<std::string> ShardFileName(const std::string& folder, uint32_t sh
 // LATEST never goes back within a history, and never to an earlier one. Where a new history sets it
 // back, `step_back` says so.
 absl::Status CheckLatest(const std::string& root, const Manifest& next, std::string* step_back) {
-  const absl::StatusOr<std::string> latest = ReadFile(JoinPath(root, kLatestFile), kLongestLatest);
-  // A file that is too long names no checkpoint. An unreadable file may name a later one.
+  const absl::StatusOr<int64_t> before = ReadLatest(root);
   const bool names_nothing =
-      absl::IsNotFound(latest.status()) || absl::IsInvalidArgument(latest.status());
+      absl::IsNotFound(before.status()) || absl::IsInvalidArgument(before.status());
   if (names_nothing) return absl::OkStatus();
-  LOCKSTEP_RETURN_IF_ERROR(latest.status());
-  const auto before = ParseCheckpointName(absl::StripAsciiWhitespace(*latest));
-  if (!before.has_value()) return absl::OkStatus();
+  // An unreadable file may name a later one.
+  LOCKSTEP_RETURN_IF_ERROR(before.status());
   const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, *before));
   const auto differs = [&](absl::string_view what) {
     return absl::StrCat(JoinPath(root, kLatestFile), what, CheckpointName(*before), " to ",

@@ -1,7 +1,6 @@
 // Names inside a checkpoint root.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,9 +12,7 @@
 
 namespace lockstep {
 
-inline constexpr char kLatestFile[] = "LATEST";
 inline constexpr char kShardPrefix[] = "shard-";
-inline constexpr size_t kLongestLatest = 4096;  // bytes of it that are read; a name is far shorter
 
 // "ckpt-<step>".
 std::string CheckpointName(int64_t step);

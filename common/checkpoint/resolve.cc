@@ -3,8 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/exit_code.h"
@@ -12,6 +10,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/folder.h"
 #include "common/checkpoint/history.h"
+#include "common/checkpoint/latest.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/owner.h"
 #include "common/fs/folder.h"
@@ -42,19 +41,17 @@ struct Contents {
 };
 
 // A LATEST that is missing says nothing; one that names nothing sensible is worth a warning.
-void ReadLatest(const std::string& root, Contents* contents) {
-  const std::string path = JoinPath(root, kLatestFile);
-  const auto text = ReadFile(path, kLongestLatest);
-  if (absl::IsNotFound(text.status())) return;
-  if (!text.ok()) {
-    contents->warnings.emplace_back(text.status().message());
+void NoteLatest(const std::string& root, Contents* contents) {
+  const absl::StatusOr<int64_t> step = ReadLatest(root);
+  if (absl::IsNotFound(step.status())) return;
+  if (!step.ok()) {
+    contents->warnings.emplace_back(step.status().message());
     return;
   }
-  const absl::string_view name = absl::StripAsciiWhitespace(*text);
-  contents->latest = ParseCheckpointName(name);
-  if (contents->latest.has_value() && IsFolder(CheckpointFolder(root, *contents->latest))) return;
-  contents->warnings.push_back(absl::StrCat(path, ": '", absl::CEscape(name.substr(0, 80)),
-                                            "' does not name a checkpoint that is there"));
+  contents->latest = *step;
+  if (IsFolder(CheckpointFolder(root, *step))) return;
+  contents->warnings.push_back(
+      absl::StrCat(JoinPath(root, kLatestFile), ": ", CheckpointName(*step), " is not there"));
 }
 
 absl::StatusOr<Contents> ReadContents(const std::string& root) {
@@ -68,7 +65,7 @@ absl::StatusOr<Contents> ReadContents(const std::string& root) {
       contents.unreadable.emplace(step, manifest.status());
     }
   }
-  ReadLatest(root, &contents);
+  NoteLatest(root, &contents);
   return contents;
 }
 

@@ -2,14 +2,13 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "common/fs/input_file.h"
+#include "common/checkpoint/folder.h"
+#include "common/checkpoint/latest.h"
 #include "common/fs/path.h"
 #include "deploy/cli/child_process.h"
 
 namespace lockstep::deploy {
 namespace {
-
-constexpr size_t kLongestName = 4096;
 
 std::string DataArgument(const DataDef& data) {
   if (data.has_text()) return data.text().path();
@@ -34,9 +33,9 @@ std::string PredictCommand(const std::string& checkpoint, const DataDef& data) {
 std::string ResumeText(const std::string& job_path, const JobDef& job) {
   const std::string& folder = job.checkpoint().folder();
   if (folder.empty()) return "";
-  const absl::StatusOr<std::string> newest = ReadFile(JoinPath(folder, "LATEST"), kLongestName);
+  const absl::StatusOr<int64_t> newest = ReadLatest(folder);
   if (!newest.ok()) return "";
-  return absl::StrCat("checkpoint     ", JoinPath(folder, absl::StripAsciiWhitespace(*newest)),
+  return absl::StrCat("checkpoint     ", JoinPath(folder, CheckpointName(*newest)),
                       "\nTo go on from it:\n  ",
                       ShellLine({"./lockstep", "up", "--job=" + job_path, "--resume"}));
 }

@@ -31,6 +31,8 @@ TEST_CASE("a run that was ended goes on from its newest checkpoint, where there 
   CHECK(ResumeText("job.textproto", job) ==
         "checkpoint     " + folder.path() +
             "/ckpt-2031\nTo go on from it:\n  ./lockstep up --job=job.textproto --resume");
+  folder.Write("LATEST", "nonsense\n");
+  CHECK(ResumeText("job.textproto", job).empty());
 }
 
 }  // namespace
