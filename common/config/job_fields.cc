@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/check.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/config/rule.h"
 #include "common/optimizer/adadelta.h"
@@ -97,7 +98,7 @@ const JobField kJobFields[] = {
     {"data.text.length", kNoDefault, Count(0)},
     {"data.text.held_out", kNoDefault, {Limit::kFraction}},
 
-    {"sync.replicas_to_aggregate", kNoDefault, Count(1)},
+    {"sync.replicas_to_aggregate", kNoDefault, Count(1, limits::kMaxReplicas)},
     {"sync.init_tokens", kNoDefault, Count(-1)},
     {"sync.min_replicas", kNoDefault, Count(1)},
     {"sync.ps_replicas", kNoDefault, Count(0, 1)},

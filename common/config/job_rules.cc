@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_defaults.h"
 #include "common/config/job_fields.h"
@@ -59,7 +60,9 @@ absl::Status CheckStop(const JobDef& job) {
                                job.max_steps() != 0 ? "both" : "none"),
                   "keep max_steps: steps, or data_epochs: passes over the training data");
   }
-  if (job.max_steps() < 0) return OutOfRange("max_steps", "a positive number", job.max_steps());
+  if (job.max_steps() < 0 || job.max_steps() > limits::kMaxStep) {
+    return OutOfRange("max_steps", absl::StrCat("1 to ", limits::kMaxStep), job.max_steps());
+  }
   // A NaN differs from 0, and is caught here.
   if (job.max_steps() == 0 && !(job.data_epochs() > 0 && std::isfinite(job.data_epochs()))) {
     return OutOfRange("data_epochs", "a positive number", job.data_epochs());

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/checked.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/config/job.h"
@@ -125,14 +126,24 @@ absl::Status CheckPsReplicas(const JobDef& job) {
   return absl::OkStatus();
 }
 
+// Every example of every step has a number.
+absl::Status CheckExamples(const JobDef& job) {
+  if (CheckedMultiply(job.max_steps(), job.global_batch()).has_value()) return absl::OkStatus();
+  return Broken("max_steps",
+                absl::StrCat(job.max_steps(), " steps of ", job.global_batch(),
+                             " examples are more than 2^63 examples"),
+                "lower it: 1000000000 steps of a millisecond take 11 days");
+}
+
 absl::Status ValidateJob(JobDef* job, int64_t num_workers) {
   LOCKSTEP_RETURN_IF_ERROR(CheckCount("workers", num_workers, 1, 65536));
   LOCKSTEP_RETURN_IF_ERROR(FillReplicas(job->mutable_sync(), num_workers));
   LOCKSTEP_RETURN_IF_ERROR(CheckStrategy(*job, num_workers));
   LOCKSTEP_RETURN_IF_ERROR(FillTokens(job->mutable_sync(), num_workers));
   LOCKSTEP_RETURN_IF_ERROR(CheckFileShards(job->data(), num_workers));
-  if (job->sync().has_min_replicas()) return FillLargestBatch(job, num_workers);
-  return FillBatch(job, num_workers);
+  LOCKSTEP_RETURN_IF_ERROR(job->sync().has_min_replicas() ? FillLargestBatch(job, num_workers)
+                                                          : FillBatch(job, num_workers));
+  return CheckExamples(*job);
 }
 
 }  // namespace lockstep
