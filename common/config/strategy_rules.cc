@@ -127,9 +127,20 @@ absl::Status CheckStrategy(const JobDef& job) {
   return CheckOps(replicated.cross_tower_ops());
 }
 
+absl::Status CheckRoot(const JobDef& job, int64_t num_workers) {
+  const CrossTowerOpsDef& ops = job.strategy().replicated().cross_tower_ops();
+  const int64_t root = ops.reduction_to_one_device().reduce_to_device();
+  const int64_t towers = num_workers * TowersOf(job);
+  if (root >= 0 && root < towers) return absl::OkStatus();
+  return Broken(absl::StrCat(kOps, ".reduction_to_one_device.reduce_to_device"),
+                absl::StrCat("expected 0 to ", towers - 1, ", one of all towers, got ", root),
+                "lower it, or remove it for 0");
+}
+
 absl::Status CheckStrategy(const JobDef& job, int64_t num_workers) {
   if (!job.strategy().has_replicated()) return absl::OkStatus();
   LOCKSTEP_RETURN_IF_ERROR(CheckOneWorker(job.strategy().replicated(), num_workers));
+  LOCKSTEP_RETURN_IF_ERROR(CheckRoot(job, num_workers));
   if (job.sync().replicas_to_aggregate() == num_workers) return absl::OkStatus();
   return Broken(
       "sync.replicas_to_aggregate",

@@ -99,7 +99,9 @@ TEST_CASE("Fields that exclude each other, and numbers out of range, are refused
   const std::string parts = std::string(kModelPath) + kData + kOptimizer;
   CHECK_THAT(ErrorOf(parts + kStop + "global_batch: -1"), Contains("global_batch: expected"));
   CHECK_THAT(ErrorOf(parts + kStop + "batch_per_tower: -1"), Contains("batch_per_tower: expected"));
-  CHECK_THAT(ErrorOf(parts + kBatch + "max_steps: -1"), Contains("max_steps: expected a positive"));
+  CHECK_THAT(ErrorOf(parts + kBatch + "max_steps: -1"), Contains("max_steps: expected 1 to"));
+  CHECK_THAT(ErrorOf(parts + kBatch + "max_steps: 9000000000000000000"),
+             Contains("max_steps: expected 1 to"));
   const auto local_sync = [&](const char* text) { return ErrorOf(parts + kStop + text); };
   CHECK_THAT(local_sync("local_sync {} batch_per_tower: 4"),
              Contains("local_sync: it replaces the batch, but batch_per_tower is given too"));
@@ -331,6 +333,30 @@ TEST_CASE("A wrong all_reduce_spec, or a number of an op, is refused with its fi
              Contains(path + "reduction_to_one_device.reduce_to_device: expected a number"));
   CHECK_THAT(ops("collective_all_reduce { all_reduce_merge_scope: -1 }"),
              Contains(path + "collective_all_reduce.all_reduce_merge_scope: expected a number"));
+}
+
+TEST_CASE("What depends on the number of workers is refused before anything starts") {
+  const auto refused = [](const std::string& fields) {
+    auto loaded =
+        Load(std::string(kModelPath) + kData + kOptimizer + "batch_per_tower: 4 " + fields);
+    INFO(loaded.status());
+    REQUIRE(loaded.ok());
+    return std::string(ValidateJob(&loaded->job, 3).message());
+  };
+  CHECK_THAT(refused("max_steps: 1000000000000000000"),
+             Contains("max_steps: 1000000000000000000 steps of 12 examples are more than 2^63") &&
+                 Contains("Remedy: "));
+  const auto root = [](int device) {
+    return absl::StrCat(
+        "max_steps: 1 towers: 2 strategy { replicated { cross_tower_ops { "
+        "reduction_to_one_device { reduce_to_device: ",
+        device, " } } } }");
+  };
+  CHECK(refused(root(5)) == "");
+  CHECK_THAT(
+      refused(root(6)),
+      Contains("reduction_to_one_device.reduce_to_device: expected 0 to 5, one of all towers, "
+               "got 6. Remedy: "));
 }
 
 TEST_CASE("What reduces the towers of one worker is refused for several") {
