@@ -1,8 +1,21 @@
 #include "common/job/example_spec.h"
 
+#include <algorithm>
+
 #include "common/model/index_columns.h"
 
 namespace lockstep {
+namespace {
+
+// Of several losses on the same labels one is enough.
+bool PredictsProbabilities(const ModelGraph& graph) {
+  return std::ranges::any_of(graph.loss_nodes(), [&graph](int node) {
+    const LayerDef& loss = graph.nodes()[node].layer;
+    return loss.has_sigmoid_cross_entropy() && !loss.sigmoid_cross_entropy().has_target();
+  });
+}
+
+}  // namespace
 
 ExampleSpec ExampleSpecOf(const ModelGraph& graph) {
   ExampleSpec spec{graph.input_shape(), graph.is_classifier(), graph.num_outputs(), {}};
@@ -10,8 +23,7 @@ ExampleSpec ExampleSpecOf(const ModelGraph& graph) {
     spec.row_indices.push_back({index.columns.first, index.columns.count, index.rows});
   }
   spec.uses_labels = graph.uses_labels();
-  spec.predicts_probabilities =
-      graph.uses_labels() && graph.nodes()[graph.loss_node()].layer.has_sigmoid_cross_entropy();
+  spec.predicts_probabilities = PredictsProbabilities(graph);
   spec.labels_per_example = graph.labels_per_example();
   for (int state = 1; state <= graph.num_state_inputs(); ++state) {
     const ModelNode& node = graph.nodes()[state];

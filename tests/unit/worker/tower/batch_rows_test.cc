@@ -91,6 +91,16 @@ TEST_CASE("what a model expects of its data tells the columns that are row indic
   CHECK(ExampleSpecOf(GraphOf(kRegression)).row_indices.empty());
 }
 
+TEST_CASE("labels are probabilities where any of the losses that take them says so") {
+  const char* const kInput = "input_shape: [3] layers { name: 'scores' dense { units: 2 } } ";
+  const std::string l2 = "layers { name: 'l2' inputs: 'scores' l2_loss {} } ";
+  const std::string sigmoid =
+      "layers { name: 'sigmoid' inputs: 'scores' sigmoid_cross_entropy {} } ";
+  CHECK(ExampleSpecOf(GraphOf(kInput + l2 + sigmoid)).predicts_probabilities);
+  CHECK(ExampleSpecOf(GraphOf(kInput + sigmoid + l2)).predicts_probabilities);
+  CHECK_FALSE(ExampleSpecOf(GraphOf(kInput + l2)).predicts_probabilities);
+}
+
 TEST_CASE("a tower that is given only the rows of its batch computes the same bits") {
   const ModelGraph graph = GraphOf(kWideAndDeep);
   TestTower tower(graph, {.batches = {2}, .whole_tables = true});
