@@ -48,8 +48,8 @@ absl::Status CheckLabelShape(absl::string_view file, bool csv, const Shape& labe
   if (!spec.uses_labels) return absl::OkStatus();
   const int64_t outputs = spec.num_outputs;
   const int64_t wanted = spec.classifier ? spec.labels_per_example : outputs;
-  const bool vector = !spec.classifier || spec.labels_per_example > 1;
-  if (label.rank() <= (vector ? 1 : 0) && label.num_elements() == wanted) return absl::OkStatus();
+  // Also [1]: of a sequence of one time step.
+  if (label.rank() <= 1 && label.num_elements() == wanted) return absl::OkStatus();
   if (csv && label.rank() == 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         file, ": each line, a time step of a sequence, has a ",

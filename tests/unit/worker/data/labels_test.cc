@@ -57,6 +57,15 @@ TEST_CASE("A classifier of sequences has a label for each time step") {
             .find("expected 2 labels for each example, got the shape [3]") != std::string::npos);
 }
 
+TEST_CASE("A sequence of one time step has a label, in a shape of its own or not") {
+  ExampleSpec spec = Classifier(5);
+  for (const Shape& shape : {Shape(), Shape({1})}) {
+    const auto labels = MakeLabels(Table<uint8_t>(ElementType::kUInt8, {4, 1}, shape), spec, 0);
+    REQUIRE(labels.ok());
+    CHECK(labels->as<int32_t>()[1] == 1);
+  }
+}
+
 TEST_CASE("Targets of a regression become float32, one row per example") {
   const auto one = MakeLabels(Table<double>(ElementType::kFloat64, {0.5, -2}), Regression(1), 0);
   REQUIRE(one.ok());
