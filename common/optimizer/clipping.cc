@@ -32,20 +32,26 @@ double SumOfSquares(std::span<const T> elements) {
 }
 
 // Sums, root and scale in Norm, float or double.
-template <typename Norm>
-Norm NormOf(absl::Span<const TensorView> tensors) {
+template <typename Norm, typename View>
+Norm NormOf(absl::Span<const View> tensors) {
   Norm halves = 0;
-  for (const TensorView& tensor : tensors) {
+  for (const View& tensor : tensors) {
     DispatchFloat(tensor.dtype, [&]<typename T>() {
-      halves += static_cast<Norm>(SumOfSquares(tensor.as<T>()) / 2);
+      halves += static_cast<Norm>(SumOfSquares(std::span<const T>(tensor.template as<T>())) / 2);
     });
   }
   return std::sqrt(halves * 2);
 }
 
-bool IsDouble(absl::Span<const TensorView> tensors) {
+template <typename View>
+bool IsDouble(absl::Span<const View> tensors) {
   return std::any_of(tensors.begin(), tensors.end(),
-                     [](const TensorView& tensor) { return tensor.dtype == DType::kFloat64; });
+                     [](const View& tensor) { return tensor.dtype == DType::kFloat64; });
+}
+
+template <typename View>
+double GlobalNormOf(absl::Span<const View> tensors) {
+  return IsDouble(tensors) ? NormOf<double>(tensors) : NormOf<float>(tensors);
 }
 
 }  // namespace
@@ -68,15 +74,12 @@ void ClipByNorm(float limit, MutableTensorView tensor) {
   });
 }
 
-double GlobalNorm(absl::Span<const TensorView> tensors) {
-  return IsDouble(tensors) ? NormOf<double>(tensors) : NormOf<float>(tensors);
-}
+double GlobalNorm(absl::Span<const TensorView> tensors) { return GlobalNormOf(tensors); }
 
 double ClipByGlobalNorm(float limit, absl::Span<const MutableTensorView> tensors) {
-  const std::vector<TensorView> views(tensors.begin(), tensors.end());
-  const double norm = GlobalNorm(views);
-  const double scale = IsDouble(views) ? GlobalNormScale<double>(norm, limit)
-                                       : GlobalNormScale(static_cast<float>(norm), limit);
+  const double norm = GlobalNormOf(tensors);
+  const double scale = IsDouble(tensors) ? GlobalNormScale<double>(norm, limit)
+                                         : GlobalNormScale(static_cast<float>(norm), limit);
   for (const MutableTensorView& tensor : tensors) {
     DispatchFloat(tensor.dtype, [&]<typename T>() {
       ForEachElement(

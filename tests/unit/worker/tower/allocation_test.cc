@@ -56,12 +56,13 @@ constexpr char kTables[] = R"pb(
 TEST_CASE("training allocates nothing, on one tower or several, clipped or not") {
   const ModelGraph graph = GraphOf(kTables);
   for (const int towers : {1, 2}) {
-    for (const bool clips : {false, true}) {
+    for (const char* const clips : {"", "norm", "global norm"}) {
       CAPTURE(towers, clips);
       CpuDevice device(1);
       ReducerOptions options{.towers = towers};
-      if (clips) options.ps_device = StrategyDef::ParameterServer::GPU;
-      if (clips) options.clipping.set_norm(0.1f);
+      if (*clips != 0) options.ps_device = StrategyDef::ParameterServer::GPU;
+      if (clips == absl::string_view("norm")) options.clipping.set_norm(0.1f);
+      if (clips == absl::string_view("global norm")) options.clipping.set_global_norm(0.1f);
       const auto group = *TowerGroup::Create(graph, &device, cpu::Ops(),
                                              {.batch_per_tower = 4, .reducer = options});
       std::vector<Batch> batches;
