@@ -74,8 +74,12 @@ absl::StatusOr<Initializer> CompleteInitializer(absl::string_view field, const I
     case Initializer::kHe:
     case Initializer::kZeros:
     case Initializer::kOrthogonal:
-    case Initializer::kUnitForgetBias:
       return given;
+    case Initializer::kUnitForgetBias:
+      if (fallback.has_unit_forget_bias()) return given;
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ".unit_forget_bias: only the bias of an lstm has a forget gate. ",
+                       "Remedy: remove it, or write it as the bias_initializer of an lstm"));
   }
   return given;
 }

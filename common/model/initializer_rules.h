@@ -15,7 +15,7 @@ Initializer Orthogonal();
 Initializer UnitForgetBias();
 
 // The initializer with defaults filled in; `fallback` where none is given. INVALID_ARGUMENT naming
-// `field` for values that make no number.
+// `field` for values that make no number, and for unit_forget_bias unless that is the fallback.
 absl::StatusOr<Initializer> CompleteInitializer(absl::string_view field, const Initializer& given,
                                                 const Initializer& fallback);
 
