@@ -70,13 +70,8 @@ absl::StatusOr<Shape> CheckInputShape(const ModelDef& def) {
                                                    Shape::kMaxRank - 1, " dimensions, got ", got(),
                                                    ". Remedy: write the shape of one example"));
   }
-  absl::StatusOr<Shape> shape =
-      Shape::Create(absl::MakeConstSpan(def.input_shape().data(), def.input_shape_size()));
-  if (!shape.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("input_shape: ", shape.status().message(),
-                                                   ". Remedy: write the shape of one example"));
-  }
-  return shape;
+  return SizedShape("input_shape: an example",
+                    absl::MakeConstSpan(def.input_shape().data(), def.input_shape_size()));
 }
 
 // The parts of a graph while its layers are added one after another.

@@ -31,6 +31,25 @@ TEST_CASE("A dense layer multiplies each step of a sequence by one kernel") {
   CHECK(graph->variables()[0].shape == Shape({4, 3}));
 }
 
+TEST_CASE("Only an lstm has a bias whose forget gate could begin at 1") {
+  const char* const given = "bias_initializer { unit_forget_bias {} }";
+  CHECK(BuildText(With("[9, 4]", absl::StrCat("lstm { units: 4 ", given, " }"))).ok());
+  for (const std::string& layer :
+       {absl::StrCat("gru { units: 4 ", given, " }"),
+        absl::StrCat("dense { units: 4 ", given, " }"),
+        std::string("lstm { units: 4 kernel_initializer { unit_forget_bias {} } }")}) {
+    CAPTURE(layer);
+    CHECK_THAT(BuildError(With("[9, 4]", layer)),
+               Contains("_initializer.unit_forget_bias: only the bias of an lstm") &&
+                   Contains("Remedy: "));
+  }
+}
+
+TEST_CASE("An example has no more elements than can be counted with") {
+  CHECK_THAT(BuildError(With("[1000000000000000000]", "dense { units: 1 }")),
+             Contains("input_shape: ") && Contains("has more than 2147483647 elements"));
+}
+
 TEST_CASE("Recurrent layers have Keras's variables, and give the last step or all of them") {
   const auto lstm = BuildText(With("[9, 4]", "lstm { units: 3 }"));
   REQUIRE(lstm.ok());
