@@ -177,8 +177,10 @@ void TrainingPhase::WatchReplicas() {
         {.outcome = TooFewWorkers(shortage(), OnShortage::kAbort), .save_first = true});
   }
   if (quorum.is_short && !was_short) log::Warning(absl::StrCat("waiting for ", shortage()));
-  // Lost ones are given up one by one, each after its own wait.
-  job_->WatchShortage(quorum.is_short && !job_->replicas->HasEnough());
+  // Lost ones are given up one by one, each after its own wait. Where none is left of those that
+  // share the step at hand, nobody can make a gradient of it, however many others there are.
+  const bool has_nobody = quorum.possible == 0;
+  job_->WatchShortage(quorum.is_short && (has_nobody || !job_->replicas->HasEnough()));
 }
 
 void TrainingPhase::Remind() {

@@ -352,26 +352,6 @@ TEST_CASE("a job without enough workers ends at its deadline, in training and in
         std::string::npos);
 }
 
-TEST_CASE("a chief that was stopped does not count its own absence until the deadline") {
-  const bool hears_first = GENERATE(true, false);
-  CAPTURE(hears_first);
-  JobFixture f(TwoWorkerPlan(100), {.quorum_deadline = absl::Seconds(20)});
-  f.Register(0, 10);
-  f.Beat(0, 10);
-  f.Step();
-  f.ps_answers = false;
-  f.Pass(absl::Seconds(15));  // 10 of them without a worker
-  f.clock.Advance(absl::Hours(1));
-  // An answer that came meanwhile is handled before or after the clock is looked at.
-  if (!hears_first) f.job->Tick();
-  f.ps_answers = true;
-  f.Settle();
-  f.Pass(absl::Seconds(8));
-  CHECK(f.ps.finishes.all().empty());
-  f.Pass(absl::Seconds(6));
-  CHECK(f.ps.finishes.size() == 1);
-}
-
 TEST_CASE("a worker that comes back in time stops the deadline") {
   JobFixture f(TwoWorkerPlan(100), {.quorum_deadline = absl::Seconds(20)});
   f.Register(0, 10);
