@@ -13,7 +13,8 @@ namespace lockstep::sim {
 
 ExpectedValues::ExpectedValues(const SimOptions* options)
     : options_(options),
-      least_(options->quorum_policy == SHRINK ? 1 : options->aggregate),
+      least_(options->quorum_policy == SHRINK || options->min_replicas > 0 ? 1
+                                                                           : options->aggregate),
       rule_(*UpdateRuleOf(options->optimizer)) {
   for (uint32_t i = 0; i < options->variables.size(); ++i) {
     variables_.push_back({.versions = {FirstVersion(i)}});

@@ -11,6 +11,10 @@ float GradientOf(WorkerIndex worker, PushSeq push_seq, GlobalStep stamp, uint32_
   return UniformFloat(static_cast<uint32_t>(MixSeeds(key, static_cast<uint64_t>(element)))) - 0.5f;
 }
 
+float GradientOf(const ReplicaShare& share, GlobalStep stamp, uint32_t variable, int64_t element) {
+  return GradientOf(WorkerIndex(share.position), PushSeq(share.total), stamp, variable, element);
+}
+
 std::vector<int64_t> RowsOf(WorkerIndex worker, GlobalStep step, uint32_t variable,
                             int64_t num_rows) {
   const uint64_t key =

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "common/replicas_proto/convert.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -160,7 +162,8 @@ class RecordedControl final : public PsControl {
                                .number = view.number(),
                                .epoch = Epoch(view.epoch()),
                                .is_copy = view.role() == COPY,
-                               .copy_address = has_copy ? view.copy_address() : ""});
+                               .copy_address = has_copy ? view.copy_address() : "",
+                               .replica_views = *FromProto(view.replica_views())});
   }
 
   PsControl* const ps_;

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/client/ps_control.h"
+#include "common/replicas/replica_view.h"
 #include "tests/support/ps_data.h"
 
 namespace lockstep::sim {
@@ -25,6 +27,8 @@ struct Judged {
   bool accepted = false;
   Epoch epoch;         // that its worker is in
   Incarnation server;  // that judged it
+  // Of its step, in a job whose workers come and go, once it has been looked up.
+  std::optional<ReplicaShare> share = {};
 };
 
 struct HandedOut {
@@ -68,6 +72,7 @@ struct AcceptedView {
   Epoch epoch;
   bool is_copy = false;
   std::string copy_address;
+  ReplicaViews replica_views;
 };
 
 struct History {

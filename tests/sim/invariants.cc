@@ -89,8 +89,18 @@ std::optional<std::string> Invariants::CheckViews() {
                           last.epoch.value());
     }
     last = view;
+    if (auto broken = replica_views_.Add(view)) return absl::StrCat("replicas: ", *broken);
   }
   return std::nullopt;
+}
+
+std::optional<std::string> Invariants::FindShare(Judged* gradient) const {
+  const ReplicaView* const view = replica_views_.At(gradient->epoch, gradient->stamp);
+  if (view == nullptr) return std::nullopt;
+  gradient->share = view->ShareOf(gradient->worker);
+  if (gradient->share->takes_part() || !gradient->accepted) return std::nullopt;
+  return absl::StrCat("worker ", gradient->worker.value(), " has no share of step ",
+                      gradient->stamp.value(), ", and its gradient was accepted");
 }
 
 std::optional<std::string> Invariants::CheckTakeOvers(const std::vector<ps::ShardState>& now,
@@ -169,7 +179,7 @@ std::optional<std::string> Invariants::CheckTokens() {
 
 std::optional<std::string> Invariants::CheckGradients(const std::vector<ps::ShardState>& now) {
   for (; judged_ < history_->judged.size(); ++judged_) {
-    const Judged& gradient = history_->judged[judged_];
+    Judged gradient = history_->judged[judged_];
     const uint32_t index = ShardOf(gradient.variable, *options_);
     const ps::ShardState& shard = now[index];
     // A ps that does not know yet that its copy serves shows nothing of what it accepts.
@@ -186,6 +196,7 @@ std::optional<std::string> Invariants::CheckGradients(const std::vector<ps::Shar
       return absl::StrCat("counted: worker ", gradient.worker.value(), " pushed variable ",
                           gradient.variable, " twice in step ", gradient.stamp.value());
     }
+    if (auto broken = Named("replicas", FindShare(&gradient))) return broken;
     ExpectedValues* const expected = FindExpected(gradient.epoch, now);
     if (expected == nullptr) continue;
     if (auto broken = Named("values", expected->Add(gradient))) return broken;

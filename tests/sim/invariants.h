@@ -28,6 +28,7 @@
 #include "tests/sim/copy_invariants.h"
 #include "tests/sim/expected_values.h"
 #include "tests/sim/history.h"
+#include "tests/sim/replica_history.h"
 #include "tests/sim/sim_options.h"
 #include "tests/sim/sim_ps_server.h"
 
@@ -62,6 +63,8 @@ class Invariants {
   std::optional<std::string> CheckCommit(const std::vector<ps::ShardState>& now) const;
   std::optional<std::string> CheckValues(const std::vector<ps::ShardState>& now);
   std::optional<std::string> CheckCheckpoints();
+  // Fills in which share of its step the gradient is of.
+  std::optional<std::string> FindShare(Judged* gradient) const;
   // Of those that can be told now.
   std::optional<std::string> CompareEarly(const std::vector<ps::ShardState>& now);
   // Makes those of the epoch if a shard has begun it; null: none has.
@@ -80,7 +83,8 @@ class Invariants {
   // By server and variable: which process has pushed it in which step.
   std::set<std::tuple<Incarnation, uint32_t, Incarnation, GlobalStep>> counted_;
   std::map<Incarnation, HandedOut> newest_token_;
-  std::map<Incarnation, AcceptedView> newest_view_;                    // by ps process
+  std::map<Incarnation, AcceptedView> newest_view_;  // by ps process
+  ReplicaHistory replica_views_;
   std::map<std::pair<Incarnation, Term>, Incarnation> chief_of_term_;  // by ps process
 };
 

@@ -46,7 +46,13 @@ chief::JobPlan PlanOf(const SimOptions& options) {
       sync->mutable_asynchronous()->set_max_staleness(*options.max_staleness);
     }
   } else {
-    sync->set_replicas_to_aggregate(options.aggregate);
+    if (options.min_replicas > 0) {
+      sync->set_min_replicas(options.min_replicas);
+      plan.job.clear_batch_per_tower();
+      plan.job.set_global_batch(kGlobalBatch);
+    } else {
+      sync->set_replicas_to_aggregate(options.aggregate);
+    }
     sync->set_token_policy(options.token_policy);
     sync->set_init_tokens(options.init_tokens);
     sync->set_quorum_policy(options.quorum_policy);

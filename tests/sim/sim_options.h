@@ -50,6 +50,9 @@ struct SimOptions {
   // Empty: nowhere.
   std::string checkpoints;
   int64_t save_every = 0;
+  // Workers come and go, and share a global batch of kGlobalBatch (sync.min_replicas); every
+  // replica of a step's view is needed. 0: the job has its workers, and `aggregate` of them.
+  int64_t min_replicas = 0;
   // Of the first so many workers the data ends after so many batches.
   uint32_t short_of_data = 0;
   uint64_t batches = 0;
@@ -58,5 +61,6 @@ struct SimOptions {
 inline constexpr float kInitialValue = 8;
 inline constexpr float kLearningRate = 0.125f;
 inline constexpr int64_t kRowElements = 2;
+inline constexpr int64_t kGlobalBatch = 12;
 
 }  // namespace lockstep::sim

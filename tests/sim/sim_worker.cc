@@ -4,27 +4,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/base/exit_code.h"
 #include "common/base/ids.h"
 #include "common/base/lost_variables.h"
 #include "common/base/philox.h"
-#include "common/base/version.h"
-#include "common/client/chief_client.h"
 #include "tests/sim/gradient.h"
 #include "tests/sim/remote_ps.h"
 #include "tests/sim/sim_options.h"
-#include "worker/service/convert.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
 #include "worker/strategy/replicated/reduction_of_job.h"
 #include "worker/strategy/replicated/replicated_strategy.h"
 
 namespace lockstep::sim {
-namespace {
-
-constexpr absl::Duration kRegisterPause = absl::Milliseconds(100);
-
-}  // namespace
 
 SimWorker::SimWorker(SimWorkerOptions options, const AddressBook* book, SimChiefs* chief,
                      Network* network, SimMembers* members, EventQueue* events, Random* random,
@@ -38,14 +29,6 @@ SimWorker::SimWorker(SimWorkerOptions options, const AddressBook* book, SimChief
       random_(random),
       history_(history) {}
 
-template <typename T>
-Callback<T> SimWorker::Mine(Callback<T> step) {
-  return [self = shared_from_this(), life = life_,
-          step = std::move(step)](absl::StatusOr<T> result) mutable {
-    if (self->life_ == life && !self->end_.has_value()) step(std::move(result));
-  };
-}
-
 void SimWorker::Later(absl::Duration delay, std::function<void()> step) {
   events_->After(delay, [self = shared_from_this(), life = life_, step = std::move(step)] {
     if (self->life_ == life && !self->end_.has_value()) step();
@@ -54,10 +37,11 @@ void SimWorker::Later(absl::Duration delay, std::function<void()> step) {
 
 void SimWorker::Start() {
   Leave();
+  ++processes_;
   incarnation_ = MixSeeds(options_.index.value() + 1, random_->Below(UINT64_MAX)) | 1;
   member_ = members_->Add(incarnation_, node());
   end_.reset();
-  out_of_data_ = false;
+  out_of_data_ = has_taken_part_ = departs_ = false;
   pushes_ = 0;
   last_reply_.emplace();
   Register();
@@ -94,111 +78,6 @@ std::string SimWorker::Describe() const {
   if (training_ == nullptr) return is_dead() ? "is dead" : "registers";
   const std::string wait = training_->strategy->DescribeWait();
   return wait.empty() ? "computes" : absl::StrCat("waits for ", wait);
-}
-
-bool SimWorker::MayRepeat(const absl::Status& error) {
-  if (absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
-      absl::IsResourceExhausted(error)) {
-    return true;
-  }
-  // As worker_main does: given up by the chief after a silence, or no member of the epoch.
-  if (absl::IsAborted(error) ||
-      (absl::IsFailedPrecondition(error) && ExitCodeFor(error) == ExitCode::kPeersLost)) {
-    Start();
-  } else {
-    End(error);
-  }
-  return false;
-}
-
-void SimWorker::Register() {
-  RegisterTaskRequest request;
-  request.set_worker(options_.index.value());
-  request.set_incarnation(incarnation_);
-  request.set_cluster(options_.cluster);
-  request.set_version(kVersion);
-  last_reply_->NameIn(&request);
-  network_->Call<RegisterTaskReply>(
-      LinkToChief(), kRegisterTask.deadline,
-      [chief = chief_, request](Callback<RegisterTaskReply> answer) {
-        chief->Register(request, std::move(answer));
-      },
-      Mine<RegisterTaskReply>([this](absl::StatusOr<RegisterTaskReply> reply) {
-        if (reply.ok()) last_reply_->Set(reply->id());
-        if (absl::IsFailedPrecondition(reply.status())) {
-          End(reply.status());  // such as a job that is lost: another try hears the same
-        } else if (!reply.ok()) {
-          if (MayRepeat(reply.status())) Later(kRegisterPause, [this] { Register(); });
-        } else if (reply->done()) {
-          End(absl::OkStatus());
-        } else if (!reply->ready()) {
-          Register();
-        } else {
-          job_ = *std::move(reply);
-          local_step_ = GlobalStep(job_.start_step());
-          starts_.push_back(local_step_);
-          MakeTraining();
-          Beat();
-          BeginStep(local_step_);
-        }
-      }));
-}
-
-Link SimWorker::LinkToChief() const { return {node(), chief_->commander()}; }
-
-HeartbeatRequest SimWorker::MakeHeartbeat() const {
-  HeartbeatRequest request;
-  request.set_job_id(job_.job_id());
-  request.set_worker(options_.index.value());
-  request.set_incarnation(incarnation_);
-  request.set_local_step(local_step_.value());
-  request.set_out_of_data(out_of_data_);
-  last_reply_->NameIn(&request);
-  if (training_->groups != nullptr) {
-    worker::SetFailedView(training_->groups->failed_view(), &request);
-  }
-  return request;
-}
-
-// The end of the job comes with the heartbeats that go on beside.
-void SimWorker::EndOfData() {
-  out_of_data_ = true;
-  Tell();
-}
-
-void SimWorker::Tell() {
-  network_->Call<HeartbeatReply>(
-      LinkToChief(), kHeartbeat.deadline,
-      [chief = chief_, request = MakeHeartbeat()](Callback<HeartbeatReply> answer) {
-        chief->Heartbeat(request, std::move(answer));
-      },
-      [](const absl::StatusOr<HeartbeatReply>&) {});
-}
-
-void SimWorker::Beat() {
-  const HeartbeatRequest request = MakeHeartbeat();
-  network_->Call<HeartbeatReply>(
-      LinkToChief(), kHeartbeat.deadline,
-      [chief = chief_, request](Callback<HeartbeatReply> answer) {
-        chief->Heartbeat(request, std::move(answer));
-      },
-      Mine<HeartbeatReply>([this](absl::StatusOr<HeartbeatReply> reply) {
-        if (reply.ok()) last_reply_->Set(reply->id());
-        if (!reply.ok()) {
-          if (MayRepeat(reply.status())) Later(options_.heartbeat_pause, [this] { Beat(); });
-        } else if (!reply->fail().empty()) {
-          End(absl::InternalError(reply->fail()));
-          Tell();
-        } else if (reply->finish()) {
-          End(absl::OkStatus());
-          Tell();
-        } else {
-          const uint64_t life = life_;
-          if (reply->has_group()) training_->groups->SetView(reply->group());
-          if (life_ == life) MoveShards(*reply);
-          if (life_ == life) Beat();
-        }
-      }));
 }
 
 void SimWorker::MakeTraining() {
@@ -319,9 +198,12 @@ SimWorker::StepRows SimWorker::RowsAt(GlobalStep step) const {
 void SimWorker::BeginStep(GlobalStep step) {
   if (!asynchronous()) local_step_ = step;
   if (pushes_ >= options_.batches) return EndOfData();
+  const bool is_skipped = share_.has_value() && !share_->takes_part();
+  has_taken_part_ |= share_.has_value() && !is_skipped;
+  if (is_skipped && has_taken_part_ && departs_) return SayGoodbye();
   training_->rows = RowsAt(step);
   training_->strategy->BeginStep(
-      {step, training_->rows.views},
+      {.step = step, .rows = training_->rows.views, .is_skipped = is_skipped},
       Mine<worker::StepValues>([this, step](const absl::StatusOr<worker::StepValues>& values) {
         if (!values.ok()) return OnFailure(values.status());
         if (values->is_superseded) return EndStep(std::nullopt);
@@ -360,7 +242,8 @@ void SimWorker::Compute(GlobalStep step, const worker::StepValues& values) {
       const auto at = static_cast<int64_t>(k);
       const int64_t element =
           rows.empty() ? at : rows[k / kRowElements] * kRowElements + at % kRowElements;
-      gradient[k] = GradientOf(options_.index, seed, stamp, variable, element);
+      gradient[k] = share_.has_value() ? GradientOf(*share_, stamp, variable, element)
+                                       : GradientOf(options_.index, seed, stamp, variable, element);
     }
     training_->strategy->AddGradients({&i, 1});
   }
@@ -383,7 +266,13 @@ void SimWorker::OnOutcome(const absl::StatusOr<worker::StepOutcome>& outcome) {
   if (!outcome.ok()) return OnFailure(outcome.status());
   // The end comes from the chief: the job may still go back to a checkpoint, and a worker may have
   // to store the last version in another one's place.
-  if (!outcome->done) BeginStep(outcome->next);
+  if (outcome->done) return;
+  if (share_.has_value() && !outcome->share.has_value()) {
+    events_->trace().NoteViolation(
+        absl::StrCat("replicas: the token of step ", outcome->next.value(), " has no share"));
+  }
+  share_ = outcome->share;
+  BeginStep(outcome->next);
 }
 
 void SimWorker::OnFailure(const absl::Status& error) {

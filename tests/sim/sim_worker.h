@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/callback.h"
@@ -52,12 +53,16 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   void Start();
   // kill -9: whatever is under way is never heard of again.
   void Kill();
+  // SIGTERM, in a job whose workers come and go: it goes on until a view leaves it out.
+  void Depart() { departs_ = true; }
 
   // OK: told that the job is done. Otherwise why this worker gave up. None while it works.
   const std::optional<absl::Status>& end() const { return end_; }
   GlobalStep local_step() const { return local_step_; }
   // Where each of its processes began, without a token.
   const std::vector<GlobalStep>& starts() const { return starts_; }
+  // How often it has been started, by itself too: the chief may give it up after a silence.
+  int processes() const { return processes_; }
   // Gradients pushed by this process.
   uint64_t pushes() const { return pushes_; }
   bool is_dead() const { return member_ == nullptr; }
@@ -98,8 +103,11 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   void Beat();
   HeartbeatRequest MakeHeartbeat() const;
   void EndOfData();
+  // A view without this worker has begun, as it was told to end.
+  void SayGoodbye();
   // Beside the calls that follow one another.
   void Tell();
+  void Send(const HeartbeatRequest& heartbeat);
   bool asynchronous() const { return job_.job().sync().has_asynchronous(); }
   bool replicated() const { return job_.job().strategy().has_replicated(); }
   void MakeTraining();
@@ -132,6 +140,7 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   History* const history_;
 
   uint64_t life_ = 0;
+  int processes_ = 0;
   SimMember* member_ = nullptr;  // of its present life
   uint64_t incarnation_ = 0;
   std::optional<absl::Status> end_;
@@ -142,6 +151,18 @@ class SimWorker : public std::enable_shared_from_this<SimWorker> {
   GlobalStep local_step_;
   uint64_t pushes_ = 0;
   bool out_of_data_ = false;
+  // Of the next step, in a job whose workers come and go.
+  std::optional<ReplicaShare> share_;
+  bool has_taken_part_ = false;
+  bool departs_ = false;
 };
+
+template <typename T>
+Callback<T> SimWorker::Mine(Callback<T> step) {
+  return [self = shared_from_this(), life = life_,
+          step = std::move(step)](absl::StatusOr<T> result) mutable {
+    if (self->life_ == life && !self->end_.has_value()) step(std::move(result));
+  };
+}
 
 }  // namespace lockstep::sim

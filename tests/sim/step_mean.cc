@@ -17,6 +17,9 @@ struct Sum {
 
 float ElementOf(const SimOptions& options, const Judged& gradient, int64_t element) {
   const GlobalStep stamp = options.asynchronous ? GlobalStep() : gradient.stamp;
+  if (gradient.share.has_value()) {
+    return GradientOf(*gradient.share, stamp, gradient.variable, element);
+  }
   const PushSeq seed = options.same_every_time ? PushSeq() : gradient.push_seq;
   return GradientOf(gradient.worker, seed, stamp, gradient.variable, element);
 }

@@ -29,6 +29,7 @@ constexpr Scenario kScenarios[] = {
     {"shrink", SimulateShrink},
     {"shrink_views", SimulateShrinkViews},
     {"abort", SimulateAbort},
+    {"elastic", SimulateElastic},
     {"replicated_deaths", SimulateReplicatedDeaths},
     {"replicated_disaster", SimulateReplicatedDisaster},
     {"replicated_ends", SimulateReplicatedEnds},

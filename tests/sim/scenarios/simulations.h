@@ -27,6 +27,10 @@ std::string SimulateShrink(uint64_t seed, SimRun* run);
 std::string SimulateShrinkViews(uint64_t seed, SimRun* run);
 std::string SimulateAbort(uint64_t seed, SimRun* run);
 
+// Workers come, depart, die and come back in a job with sync.min_replicas: each step has the
+// gradients of its replica view, each made of its share of the global batch alone.
+std::string SimulateElastic(uint64_t seed, SimRun* run);
+
 // Replicated jobs. Workers die one after the other: no bit may differ.
 std::string SimulateReplicatedDeaths(uint64_t seed, SimRun* run);
 // Several at once, and with SHRINK: the job may lose all that have the variables, and then ends so.
