@@ -130,6 +130,16 @@ CommandHooks StartingPhase::MakeHooks() {
                 RunOnDisk([claim = job_->claim.get(),
                            owner = std::move(owner)] { return claim->Take(owner); },
                           std::move(done));
+              },
+          .taken_over =
+              [job = job_](const std::string& job_before, CreateVariablesRequest* variables) {
+                JobPlan& plan = job->inputs.plan;
+                const absl::Status kept = SetCharacters({.occurring = plan.examples.characters,
+                                                         .named = plan.named_characters,
+                                                         .job_before = job_before},
+                                                        &plan.job);
+                variables->set_job_text(ToCreateVariables(plan).job_text());
+                return kept;
               }};
 }
 
@@ -158,12 +168,6 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
         "the ps have no variables that have trained together: the start is planned afresh"));
   }
   if (job_->initialized.start == StartPoint::kDone) return EndDoneJob();
-  if (job_->initialized.start == StartPoint::kTakeOver) {
-    JobPlan& plan = job_->inputs.plan;
-    absl::Status kept =
-        SetCharacters(plan.examples.characters, job_->initialized.job_before, &plan.job);
-    if (!kept.ok()) return job_->control->End({.outcome = std::move(kept)});
-  }
   RecordStart();
   if (MayHaveLostLastVersion()) {
     return RunOnDisk(

@@ -124,7 +124,10 @@ absl::Status FindStart(const StartChoice& start, const std::string& job_file, Jo
 
 absl::Status PlanStart(const StartChoice& start, const std::string& job_file, JobPlan* plan) {
   LOCKSTEP_RETURN_IF_ERROR(FindStart(start, job_file, plan));
-  return SetCharacters(plan->examples.characters, plan->restored_job, &plan->job);
+  return SetCharacters({.occurring = plan->examples.characters,
+                        .named = plan->named_characters,
+                        .job_before = plan->restored_job},
+                       &plan->job);
 }
 
 }  // namespace
@@ -179,6 +182,7 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
                .model = std::move(checked.model),
                .examples = checked.examples};
   LOCKSTEP_RETURN_IF_ERROR(SetColumns(plan.examples.columns, &plan.job));
+  plan.named_characters = plan.job.data().text().characters();
   if (plan.job.sync().ps_replicas() > 0 && cluster.ps.size() < 2) {
     return absl::InvalidArgumentError(absl::StrCat(
         job_file,

@@ -31,6 +31,7 @@ struct JobPlan {
   bool is_classifier = false;
   int64_t labels_per_example = 1;
   DatasetSizes examples;
+  std::string named_characters;  // data.text.characters of the job file
   GlobalStep max_steps;
   std::function<float(GlobalStep)> learning_rate;
   std::string optimizer;  // kind, as in a manifest

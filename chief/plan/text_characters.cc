@@ -20,21 +20,21 @@ std::string CharactersOf(absl::string_view job_text) {
 
 }  // namespace
 
-absl::Status SetCharacters(absl::string_view occurring, absl::string_view job_before, JobDef* job) {
+absl::Status SetCharacters(const TextCharacters& characters, JobDef* job) {
   if (!job->data().has_text()) return absl::OkStatus();
   TextFile* const text = job->mutable_data()->mutable_text();
-  const std::string before = CharactersOf(job_before);
-  if (text->characters().empty()) {
-    text->set_characters(before.empty() ? std::string(occurring) : before);
-  }
+  const std::string before = CharactersOf(characters.job_before);
+  text->set_characters(!characters.named.empty() ? characters.named
+                       : !before.empty()         ? before
+                                                 : characters.occurring);
   const std::string& known = text->characters();
   if (!absl::StartsWith(known, before)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "data.text.characters: expected those of the training that the job goes on from, \"",
         absl::CHexEscape(before), "\", and others behind them, got \"", absl::CHexEscape(known),
-        "\". Remedy: give the job the text and the characters that it had, or start with --fresh"));
+        "\". Remedy: leave it out, or start with --fresh"));
   }
-  for (const char& character : occurring) {
+  for (const char& character : characters.occurring) {
     if (absl::StrContains(known, character)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         text->path(), ": expected characters of the training that the job goes on from, \"",

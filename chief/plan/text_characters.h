@@ -9,10 +9,16 @@
 
 namespace lockstep::chief {
 
-// Sets data.text.characters of a job whose text has the characters `occurring`: to what it says,
-// to those of the job that it goes on from (`job_before`, a text as in a manifest; empty: none), or
-// to those that occur. INVALID_ARGUMENT where a character would change its number or has none. Does
+// What is known of the characters of a job's text.
+struct TextCharacters {
+  std::string occurring;   // in the text
+  std::string named;       // by the job file; empty: it names none
+  std::string job_before;  // the job that it goes on from, as in a manifest; empty: none
+};
+
+// Sets data.text.characters to those that the job file names, to those of the job before, or to
+// those that occur. INVALID_ARGUMENT where a character would change its number or has none. Does
 // nothing to a job without a text.
-absl::Status SetCharacters(absl::string_view occurring, absl::string_view job_before, JobDef* job);
+absl::Status SetCharacters(const TextCharacters& characters, JobDef* job);
 
 }  // namespace lockstep::chief

@@ -175,6 +175,10 @@ void ShardInitializer::Judge() {
   if (progress.ok()) {
     result_.progress = *std::move(progress);
     if (result_.progress.has_trained) result_.start = StartPoint::kTakeOver;
+    if (result_.start == StartPoint::kTakeOver && hooks_.taken_over != nullptr) {
+      const absl::Status kept = hooks_.taken_over(result_.job_before, &spec_.variables);
+      if (!kept.ok()) return on_done_(kept);
+    }
     return Create();
   }
   on_done_(progress.status());

@@ -44,6 +44,10 @@ struct CommandHooks {
   std::function<void(const SetViewRequest& view, StatusCallback done)> before;
   // The step shard has accepted the view, the others are told next. `done` as above.
   std::function<void(const SetViewRequest& view, StartPoint start, StatusCallback done)> accepted;
+  // kTakeOver: the job goes on from shards that have trained with `job_before`, which `variables`
+  // are about to replace. Null: nothing is kept of it.
+  std::function<absl::Status(const std::string& job_before, CreateVariablesRequest* variables)>
+      taken_over;
 };
 
 class ShardInitializer {

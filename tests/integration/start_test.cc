@@ -168,7 +168,7 @@ TEST_CASE("a chief that is started again takes over from ps that have trained") 
   CHECK_FALSE(IsFolder(parts.folder() + "/earlier-1"));
 }
 
-TEST_CASE("a chief that finds other characters in the text than the ps were trained on ends") {
+TEST_CASE("a chief that takes over keeps the characters of the text that the ps were trained on") {
   Parts parts(2, 2,
               {.global_batch = 4, .max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
   const auto write = [&parts](const std::string& characters) {
@@ -182,12 +182,16 @@ TEST_CASE("a chief that finds other characters in the text than the ps were trai
       "layers { name: 'd' dense { units: 9 } } layers { name: 'l' softmax_cross_entropy {} }";
   Running job(&parts);
   job.Kill(*job.chief);
+  write("bcb");
+  const auto second = parts.Chief({});
+  CHECK(second->WaitForOutput("training begins at step", kWhole));
+  CHECK_THAT(second->Output(), Contains("taking over at step") && !Contains("has changed"));
+  job.Kill(*second);
   write("bcd");
-  const auto chief = parts.Chief({});
-  CHECK(EndOf(*chief) == 78);
-  CHECK_THAT(chief->Output(),
-             Contains("data.text.characters: expected those of the training that the job goes on "
-                      "from, \"abc\", and others behind them, got \"bcd\""));
+  const auto third = parts.Chief({});
+  CHECK(EndOf(*third) == 78);
+  CHECK_THAT(third->Output(), Contains("a.txt: expected characters of the training that the job "
+                                       "goes on from, \"abc\", got \"d\""));
 }
 
 TEST_CASE("--restore names what else there is where ps have trained") {

@@ -20,11 +20,15 @@ JobDef TextJob(const std::string& characters = "") {
 }
 
 // What SetCharacters sets; an error where it refuses.
-std::string Set(const std::string& own, const std::string& occurring,
+std::string Set(const std::string& named, const std::string& occurring,
                 const std::string& before = "") {
-  JobDef job = TextJob(own);
-  const std::string text = before.empty() ? "" : TextJob(before).DebugString();
-  const absl::Status status = SetCharacters(occurring, text, &job);
+  // An earlier start may have set others.
+  JobDef job = TextJob("xyz");
+  const absl::Status status =
+      SetCharacters({.occurring = occurring,
+                     .named = named,
+                     .job_before = before.empty() ? "" : TextJob(before).DebugString()},
+                    &job);
   CHECK((status.ok() || absl::IsInvalidArgument(status)));
   return status.ok() ? job.data().text().characters() : std::string(status.message());
 }
@@ -33,7 +37,7 @@ TEST_CASE("a job that begins knows the characters that it names, or those that o
   CHECK(Set("", "abc") == "abc");
   CHECK(Set("cbax", "abc") == "cbax");
   JobDef other;
-  CHECK(SetCharacters("", "", &other).ok());
+  CHECK(SetCharacters({}, &other).ok());
   CHECK_FALSE(other.data().has_text());
 }
 
@@ -48,7 +52,7 @@ TEST_CASE("a job that goes on keeps the characters of the training and their num
                              "goes on from, \"abd\", and others behind them, got \"abcd\""));
   // Of a version that did not write them.
   JobDef job = TextJob();
-  REQUIRE(SetCharacters("abc", TextJob().DebugString(), &job).ok());
+  REQUIRE(SetCharacters({.occurring = "abc", .job_before = TextJob().DebugString()}, &job).ok());
   CHECK(job.data().text().characters() == "abc");
   CHECK(DescribeJobChanges(TextJob().DebugString(), "", job, ModelDef()).empty());
 }

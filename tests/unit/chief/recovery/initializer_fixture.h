@@ -1,6 +1,7 @@
 // A shard initializer with two ps that answer as a test tells them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -71,6 +72,7 @@ struct InitializerFixture {
   absl::Status before, accepted;
   bool hooks_hang = false;
   StatusCallback hanging;
+  std::function<absl::Status(const std::string&, CreateVariablesRequest*)> keep;
   CommandHooks hooks{.before =
                          [this](const SetViewRequest& view, StatusCallback done) {
                            asked.push_back(absl::StrCat("before ", view.command().term()));
@@ -82,6 +84,10 @@ struct InitializerFixture {
                                start == StartPoint::kTakeOver ? "taken over " : "accepted ",
                                view.command().term()));
                            AnswerHook(std::move(done), accepted);
+                         },
+                     .taken_over =
+                         [this](const std::string& before, CreateVariablesRequest* variables) {
+                           return keep == nullptr ? absl::OkStatus() : keep(before, variables);
                          }};
   ShardInitializer initializer{
       spec,     hooks,
@@ -89,5 +95,14 @@ struct InitializerFixture {
       &clock,   [this](absl::StatusOr<InitializedShards> shards) {
         result = std::move(shards); }};
 };
+
+// A shard that has trained to this step.
+inline SetViewReply Trained(int64_t step) {
+  SetViewReply reply = Seen(55, 2, 3);
+  reply.set_has_variables(true);
+  reply.set_shard_step(step);
+  reply.set_global_step(step);
+  return reply;
+}
 
 }  // namespace lockstep::chief::test

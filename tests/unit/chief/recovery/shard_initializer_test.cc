@@ -13,6 +13,7 @@ namespace {
 
 using test::Options;
 using test::Seen;
+using test::Trained;
 using Fixture = test::InitializerFixture;
 
 TEST_CASE("a chief that may not command changes no shard") {
@@ -161,14 +162,6 @@ TEST_CASE("a chief that finds its job named by another one meanwhile looks again
   CHECK(absl::IsFailedPrecondition(f.result->status()));
 }
 
-SetViewReply Trained(int64_t step) {
-  SetViewReply reply = Seen(55, 2, 3);
-  reply.set_has_variables(true);
-  reply.set_shard_step(step);
-  reply.set_global_step(step);
-  return reply;
-}
-
 // Is told by the step shard that another chief has its term.
 void FindTermTaken(Fixture* f) {
   f->Answer(&f->a.get_view, absl::StatusOr<SetViewReply>(Trained(5)));
@@ -252,40 +245,6 @@ TEST_CASE("a job that is done waits a second for shards that may be there no mor
   CHECK((*f.result)->start == StartPoint::kDone);
   CHECK((*f.result)->view.command().job() == 77);
   CHECK(f.b.create.size() == 0);
-}
-
-TEST_CASE("a chief that takes over is told with which job the one before trained") {
-  RecoverySpec spec = Options();
-  spec.mode = StartMode::kResume;
-  spec.variables.set_restore_from("/c/ckpt-40");
-  Fixture f(spec);
-  SetViewReply first = Trained(60);
-  first.set_job_text("max_steps: 90");
-  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(first));
-  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
-  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
-  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
-  REQUIRE(f.a.create.size() == 1);
-  CHECK(f.a.create.front().restore_from().empty());
-  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
-  f.Answer(&f.b.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
-  REQUIRE(f.result->ok());
-  CHECK((*f.result)->start == StartPoint::kTakeOver);
-  CHECK((*f.result)->progress.step == GlobalStep(60));
-  CHECK((*f.result)->job_before == "max_steps: 90");
-}
-
-TEST_CASE("a job that never began is taken over with its id") {
-  const auto view = TakeCommand(Options(), {Seen(0, 0), Seen(55, 2, 4)});
-  REQUIRE(view.ok());
-  CHECK(view->command().job() == 55);
-  CHECK(view->command().term() == 3);
-  CHECK(view->epoch() == 4);
-}
-
-TEST_CASE("shards of different jobs are not mixed") {
-  CHECK(TakeCommand(Options(), {Seen(55, 2), Seen(56, 2)}).status().code() ==
-        absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

@@ -1,0 +1,72 @@
+// A chief that goes on with shards that know a job.
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "tests/unit/chief/recovery/initializer_fixture.h"
+
+namespace lockstep::chief {
+namespace {
+
+using test::InitializerFixture;
+using test::Options;
+using test::Seen;
+using test::Trained;
+
+TEST_CASE("a chief that takes over is told with which job the one before trained") {
+  RecoverySpec spec = Options();
+  spec.mode = StartMode::kResume;
+  spec.variables.set_restore_from("/c/ckpt-40");
+  InitializerFixture f(spec);
+  SetViewReply first = Trained(60);
+  first.set_job_text("max_steps: 90");
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(first));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  REQUIRE(f.a.create.size() == 1);
+  CHECK(f.a.create.front().restore_from().empty());
+  f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
+  f.Answer(&f.b.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
+  REQUIRE(f.result->ok());
+  CHECK((*f.result)->start == StartPoint::kTakeOver);
+  CHECK((*f.result)->progress.step == GlobalStep(60));
+  CHECK((*f.result)->job_before == "max_steps: 90");
+}
+
+TEST_CASE("a chief that takes over keeps of the job before what its hook says, or ends with it") {
+  const absl::Status answer = GENERATE(absl::OkStatus(), absl::InvalidArgumentError("other text"));
+  InitializerFixture f;
+  f.keep = [&](const std::string& job_before, CreateVariablesRequest* variables) {
+    variables->set_job_text(job_before + " seed: 1");
+    return answer;
+  };
+  SetViewReply first = Trained(60);
+  first.set_job_text("max_steps: 90");
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(first));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  if (!answer.ok()) {
+    CHECK(f.result->status() == answer);
+    CHECK(f.a.create.size() == 0);
+    return;
+  }
+  REQUIRE(f.a.create.size() == 1);
+  CHECK(f.a.create.front().job_text() == "max_steps: 90 seed: 1");
+}
+
+TEST_CASE("a job that never began is taken over with its id") {
+  const auto view = TakeCommand(Options(), {Seen(0, 0), Seen(55, 2, 4)});
+  REQUIRE(view.ok());
+  CHECK(view->command().job() == 55);
+  CHECK(view->command().term() == 3);
+  CHECK(view->epoch() == 4);
+}
+
+TEST_CASE("shards of different jobs are not mixed") {
+  CHECK(TakeCommand(Options(), {Seen(55, 2), Seen(56, 2)}).status().code() ==
+        absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace lockstep::chief
