@@ -34,7 +34,7 @@ struct CheckpointerOptions {
 class Checkpointer {
  public:
   // `shards` and `executor` outlive the calls in flight: destroy the checkpointer after the
-  // executor has ended.
+  // executor has ended or is closed.
   Checkpointer(CheckpointerOptions options, std::vector<PsControl*> shards, Executor* executor);
   // Waits for the disk.
   ~Checkpointer();

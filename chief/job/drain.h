@@ -50,8 +50,8 @@ class Drain {
   };
 
   // `shards`, `executor` and `clock` outlive the calls in flight: destroy the drain after the
-  // executor has ended. `on_done` is called once: an error is one that repeating does not repair,
-  // ABORTED for a newer chief among them. A save that fails is repeated until Stop.
+  // executor has ended or is closed. `on_done` is called once: an error is one that repeating does
+  // not repair, ABORTED for a newer chief among them. A save that fails is repeated until Stop.
   Drain(DrainOptions options, std::vector<PsControl*> shards, Executor* executor,
         const Clock* clock, Callback<Saved> on_done);
 

@@ -93,7 +93,9 @@ void JobController::Inherit(JobController* before) {
   state_.lease = before->state_.lease;
 }
 
-bool JobController::is_disk_busy() const { return starting_->is_disk_busy(); }
+bool JobController::is_disk_busy() const {
+  return starting_->is_disk_busy() || milestones_.is_writing();
+}
 
 void JobController::Start() { phases_.back()->Start(); }
 

@@ -90,8 +90,8 @@ class JobSeries {
   const Clock* const clock_;
   const std::function<void()> on_ready_;
   StatusCallback on_end_;
-  // Of each run the job has been in. All are kept: answers to calls of those that have ended may
-  // still come, and find that it is closed.
+  // Of each run the job has been in. All are kept: answers to calls of runs that have ended may
+  // still come, and are dropped by an executor that is closed.
   std::deque<ClosableExecutor> executors_;
   std::unique_ptr<JobController> job_;  // of the last run; null: there was none
   std::vector<EndedRun> ended_;         // until they can be freed

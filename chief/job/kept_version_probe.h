@@ -23,7 +23,8 @@ namespace lockstep::chief {
 class KeptVersionProbe {
  public:
   // `on_view` gets what a shard has answered, while that is the version. `shards`, `executor` and
-  // `clock` outlive the calls in flight: destroy the probe after the executor has ended.
+  // `clock` outlive the calls in flight: destroy the probe after the executor has ended or is
+  // closed.
   KeptVersionProbe(
       std::vector<PsControl*> shards, Executor* executor, const Clock* clock,
       std::function<void(GlobalStep version, size_t shard, const SetViewReply& view)> on_view);

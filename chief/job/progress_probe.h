@@ -15,7 +15,7 @@ namespace lockstep::chief {
 class ProgressProbe {
  public:
   // `shards` and `executor` outlive the calls in flight: destroy the probe after the executor has
-  // ended.
+  // ended or is closed.
   ProgressProbe(std::vector<PsControl*> shards, Executor* executor);
 
   // `done` is called when every shard has answered or failed. Does nothing while an earlier probe

@@ -20,7 +20,7 @@ class ShardCalls {
 
   // `done` is called once: OK when every shard has answered, or the first error that repeating does
   // not repair; a call's errors name the shard. `clock` outlives the calls; destroy them after the
-  // executor has ended.
+  // executor has ended or is closed.
   ShardCalls(std::vector<std::string> shard_names, const Clock* clock, Call call,
              StatusCallback done);
 

@@ -19,7 +19,7 @@ namespace lockstep::chief {
 class Snapshots {
  public:
   // `shards`, `executor` and `clock` outlive the calls in flight: destroy the snapshots after the
-  // executor has ended.
+  // executor has ended or is closed.
   Snapshots(Command command, std::vector<PsControl*> shards, Executor* executor,
             const Clock* clock);
 

@@ -65,7 +65,7 @@ struct StepProgress {
 class StepLoop {
  public:
   // `shards`, `executor` and `clock` outlive the loop, and so do the calls in flight: destroy the
-  // loop after the executor has ended.
+  // loop after the executor has ended or is closed.
   // `on_commit` is called for every step in order; `on_end` once: OK after the last commit or at
   // `stop_at`, or why
   // there will be none: ABORTED for a newer chief, UNAVAILABLE for a shard that was lost.

@@ -94,6 +94,27 @@ TEST_CASE("a chief that ends before it commands does not keep the folder it was 
   CHECK(FolderClaim(folder.path()).Enter(kOther).ok());
 }
 
+TEST_CASE("a run is not free to go while a save of it hangs on the disk") {
+  const test::TemporaryFolder folder;
+  folder.Write("ckpt-2/shard-0-of-1.safetensors", "half");
+  JobPlan plan = PlanIn(folder);
+  plan.job.mutable_checkpoint()->set_every_steps(2);
+  JobFixture f(plan, Options());
+  f.Register(0, 10);
+  f.Beat(0, 10);
+  f.Step();
+  f.Step();
+  CHECK_FALSE(f.job->is_disk_busy());
+  SetDiskFaults(folder.path() + ",open,manifest.json,1,hang");
+  f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
+  while (test::FailedDiskOperations().empty()) f.Settle();
+  CHECK(f.job->is_disk_busy());
+  SetDiskFaults("");
+  f.executor.AwaitWork();
+  f.Settle();
+  CHECK_FALSE(f.job->is_disk_busy());
+}
+
 // A job that has lost its variables, and reads where to go back to.
 struct GoingBack {
   explicit GoingBack(const test::TemporaryFolder& folder)
