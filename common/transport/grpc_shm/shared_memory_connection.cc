@@ -8,6 +8,9 @@
 namespace lockstep {
 namespace {
 
+// In a row, before the memory is done without.
+constexpr int kMostTimeOuts = 5;
+
 // The ps may be ready for it later, or the caller has gone.
 bool MayPass(const absl::Status& error) {
   return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
@@ -56,8 +59,11 @@ void SharedMemoryConnection::Complete(const absl::StatusOr<AttachMemoryReply>& r
 
 void SharedMemoryConnection::Exchange(const AttachMemoryReply& offer) {
   auto values = shm::ShareMemory(offer.socket(), offer.secret(), gradients_.get(), patience_);
-  // It may stand still, or map the memory of others first.
-  if (absl::IsDeadlineExceeded(values.status())) return PutOff(values.status());
+  // It may stand still, or map the memory of others first. Where its own mapping takes longer than
+  // we wait, no exchange will ever be in time.
+  const bool is_late = absl::IsDeadlineExceeded(values.status());
+  time_outs_ = is_late ? time_outs_ + 1 : 0;
+  if (is_late && time_outs_ < kMostTimeOuts) return PutOff(values.status());
   if (!values.ok()) return Settle(values.status(), nullptr);
   if (*values == nullptr) return Settle(absl::InternalError("the peer gave no memory"), nullptr);
   Settle(absl::OkStatus(), adopt_ != nullptr ? adopt_(*std::move(values)) : *std::move(values));

@@ -44,7 +44,8 @@ class SharedMemoryConnection {
   // lets it wait.
   void Complete(const absl::StatusOr<AttachMemoryReply>& reply);
   // Tells whether memory was ever exchanged, as soon as that is known: after Begin. UNAVAILABLE
-  // when the ps could not be asked, or did not answer in time: the next Begin asks again.
+  // when the ps could not be asked, or did not answer in time: the next Begin asks again, a few
+  // times.
   void Await(Callback<TransportInfo> done);
   // The ps has lost the memory: the next Begin asks again.
   void Lose();
@@ -79,6 +80,7 @@ class SharedMemoryConnection {
   Waiting waiting_ ABSL_GUARDED_BY(mutex_);        // for the answer to what was asked
   Memory values_ ABSL_GUARDED_BY(mutex_);
   std::thread exchange_;  // of the last Complete; those follow one another
+  int time_outs_ = 0;     // of exchanges in a row; by their threads
 };
 
 }  // namespace lockstep
