@@ -132,12 +132,13 @@ CommandHooks StartingPhase::MakeHooks() {
                           std::move(done));
               },
           .taken_over =
-              [job = job_](const std::string& job_before, CreateVariablesRequest* variables) {
-                JobPlan& plan = job->inputs.plan;
+              [this](const std::string& job_before, CreateVariablesRequest* variables) {
+                JobPlan& plan = job_->inputs.plan;
                 const absl::Status kept = SetCharacters({.occurring = plan.examples.characters,
                                                          .named = plan.named_characters,
                                                          .job_before = job_before},
                                                         &plan.job);
+                cannot_take_over_ = !kept.ok();
                 variables->set_job_text(ToCreateVariables(plan).job_text());
                 return kept;
               }};
@@ -160,7 +161,10 @@ void StartingPhase::Stop() {
 
 void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
   if (stopped_) return;
-  if (!shards.ok()) return job_->control->End({.outcome = shards.status()});
+  if (!shards.ok()) {
+    return job_->control->End(
+        {.outcome = shards.status(), .told = cannot_take_over_ ? Told::kNobody : Told::kEverybody});
+  }
   job_->initialized = *std::move(shards);
   if (job_->initialized.start == StartPoint::kPlanAfresh) {
     stopped_ = true;

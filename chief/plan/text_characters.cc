@@ -32,14 +32,20 @@ absl::Status SetCharacters(const TextCharacters& characters, JobDef* job) {
     return absl::InvalidArgumentError(absl::StrCat(
         "data.text.characters: expected those of the training that the job goes on from, \"",
         absl::CHexEscape(before), "\", and others behind them, got \"", absl::CHexEscape(known),
-        "\". Remedy: leave it out, or start with --fresh"));
+        "\". Remedy: leave it out, or end all processes and start with --fresh"));
   }
   for (const char& character : characters.occurring) {
     if (absl::StrContains(known, character)) continue;
+    if (before.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(text->path(), ": expected characters that data.text.characters names, \"",
+                       absl::CHexEscape(known), "\", got \"", absl::CHexEscape({&character, 1}),
+                       "\". Remedy: add it there, or remove it from the text"));
+    }
     return absl::InvalidArgumentError(absl::StrCat(
         text->path(), ": expected characters of the training that the job goes on from, \"",
         absl::CHexEscape(known), "\", got \"", absl::CHexEscape({&character, 1}),
-        "\". Remedy: remove it from the text, or start with --fresh"));
+        "\". Remedy: remove it from the text, or end all processes and start with --fresh"));
   }
   return absl::OkStatus();
 }

@@ -192,6 +192,11 @@ TEST_CASE("a chief that takes over keeps the characters of the text that the ps 
   CHECK(EndOf(*third) == 78);
   CHECK_THAT(third->Output(), Contains("a.txt: expected characters of the training that the job "
                                        "goes on from, \"abc\", got \"d\""));
+  // It has told nobody: with the text as it was the job goes on.
+  write("abc");
+  const auto fourth = parts.Chief({});
+  CHECK(fourth->WaitForOutput("training begins at step", kWhole));
+  CHECK_THAT(fourth->Output(), Contains("taking over at step"));
 }
 
 TEST_CASE("--restore names what else there is where ps have trained") {
