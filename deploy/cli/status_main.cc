@@ -75,15 +75,18 @@ absl::StatusOr<int> ShowStatus() {
   absl::StatusOr<ProcessStatus> status = reader.Read(kTimeout);
   if (!status.ok()) return NoProcessError(status.status());
   LOCKSTEP_RETURN_IF_ERROR(Show(*status, watch ? Separator(/*first=*/true) : ""));
+  bool is_unconnected = false;
   while (watch) {
     absl::SleepFor(kPeriod);
     status = reader.Read(kTimeout);
     if (status.ok()) {
       LOCKSTEP_RETURN_IF_ERROR(Show(*status, Separator(/*first=*/false)));
+      is_unconnected = false;
       continue;
     }
     LOCKSTEP_ASSIGN_OR_RETURN(const WatchFailure failure,
-                              ExplainWatchFailure(address, status.status()));
+                              ExplainWatchFailure(address, status.status(), is_unconnected));
+    is_unconnected = IsUnconnected(status.status());
     std::fprintf(stderr, "%s: %s\n", kName, failure.line.c_str());
     if (failure.has_ended) return 0;
   }
