@@ -169,14 +169,15 @@ absl::Status MakeCertificate(const std::string& path, EVP_PKEY* key, absl::strin
   return Replace(path, CertificateText(certificate.get()));
 }
 
-// The job of MakeCertificate. Empty: another program made the certificate, or the name has more
-// than the 64 characters of a common name, and was left out.
+// The job of MakeCertificate. Empty: another program made the certificate, or the job's name was
+// longer than a common name may be.
 std::string JobOf(X509* certificate) {
   char name[kMostNameBytes];
   const int size = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName,
                                              name, sizeof(name));
   absl::string_view job(name, size > 0 ? size : 0);
-  return absl::ConsumePrefix(&job, kNamePrefix) ? std::string(job) : "";
+  const bool is_ours = absl::ConsumePrefix(&job, kNamePrefix) && security::CheckJobName(job).ok();
+  return is_ours ? std::string(job) : "";
 }
 
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
@@ -224,7 +225,13 @@ absl::StatusOr<std::unique_ptr<CertificateAuthority>> CertificateAuthority::Open
   }
   const std::string own = JobOf(certificate.get());
   LOCKSTEP_RETURN_IF_ERROR(CheckSameJob(certificate_path, own, job));
-  if (job.empty()) job = own.empty() ? kDefaultJob : absl::string_view(own);
+  if (job.empty() && own.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(certificate_path,
+                     ": does not say of which job its certificates are. Remedy: "
+                     "--job_name=NAME, as when they were made"));
+  }
+  if (job.empty()) job = own;
   return std::make_unique<OpenSslAuthority>(std::move(key), std::move(certificate), job);
 }
 

@@ -15,7 +15,7 @@ ABSL_FLAG(std::string, folder, "", "where to put them; may be given without the 
 ABSL_FLAG(std::string, cluster, "", "cluster spec file: JSON or text proto");
 ABSL_FLAG(std::string, job_name, "",
           "name of the job in the certificates: processes of another job are refused; default: "
-          "that of the folder's authority, of a new one lockstep");
+          "the job of the authority in the folder; lockstep for a new authority");
 ABSL_FLAG(int, days, 365, "how long they are valid");
 
 namespace lockstep::deploy {

@@ -60,6 +60,15 @@ TEST_CASE("certificates that are made again are of the job of their authority") 
   CHECK(f.Read("ca.pem") == authority);
 }
 
+TEST_CASE("an authority with no room for its job's name is told the name again") {
+  const Fixture f;
+  const std::string job(60, 'j');
+  REQUIRE(f.Make(job).ok());
+  CheckRefused(f.Make(""), "/ca.pem: does not say of which job its certificates are");
+  CHECK(f.NamesOfPs() == Names{"spiffe://" + job + "/ps/0"});
+  CHECK(f.Make(job).ok());
+}
+
 TEST_CASE("certificates without a name of a job are of job lockstep") {
   const Fixture f;
   REQUIRE(f.Make("").ok());
