@@ -17,6 +17,8 @@ constexpr char kTree[] = "/sys/fs/cgroup";
 
 using Bytes = std::optional<uint64_t>;
 
+enum class Of { kLeft, kAll };
+
 // Names of the files of a group, by the second version of control groups or by the first.
 struct GroupFiles {
   std::vector<const char*> limits;  // "max" in one of them: no limit
@@ -61,12 +63,12 @@ uint64_t Reclaimable(const std::string& stat_path, const GroupFiles& files) {
   return sum;
 }
 
-// What the limits of one group leave; nullopt: it has none.
-Bytes LeftIn(const std::string& group, bool is_unified) {
+// What the limits of one group leave or allow; nullopt: it has none.
+Bytes AllowedIn(const std::string& group, bool is_unified, Of of) {
   const GroupFiles& files = FilesOf(is_unified);
   Bytes limit;
   for (const char* name : files.limits) limit = Lesser(limit, NumberIn(group + name));
-  if (!limit) return std::nullopt;
+  if (!limit || of == Of::kAll) return limit;
   const uint64_t used = NumberIn(group + files.usage).value_or(0);
   const uint64_t kept = used - std::min(used, Reclaimable(group + "/memory.stat", files));
   return *limit - std::min(*limit, kept);
@@ -74,33 +76,30 @@ Bytes LeftIn(const std::string& group, bool is_unified) {
 
 // The least of a group and of all groups around it. In a container the group's own files may lie at
 // the root of the tree: that is the last one around it.
-Bytes LeastLeft(const std::string& tree, std::string path, bool is_unified) {
+Bytes LeastAllowed(const std::string& tree, std::string path, bool is_unified, Of of) {
   Bytes least;
   while (true) {
-    least = Lesser(least, LeftIn(tree + path, is_unified));
+    least = Lesser(least, AllowedIn(tree + path, is_unified, of));
     const size_t slash = path.rfind('/');
     if (slash == std::string::npos) return least;
     path.resize(slash);
   }
 }
 
-Bytes AvailableOnMachine(const std::string& root) {
+Bytes OnMachine(const std::string& root, Of of) {
+  const char* const name = of == Of::kLeft ? "MemAvailable:" : "MemTotal:";
   std::ifstream info(absl::StrCat(root, "/proc/meminfo"));
   for (std::string line; std::getline(info, line);) {
     absl::string_view text = line;
-    if (!absl::ConsumePrefix(&text, "MemAvailable:") || !absl::ConsumeSuffix(&text, "kB")) continue;
+    if (!absl::ConsumePrefix(&text, name) || !absl::ConsumeSuffix(&text, "kB")) continue;
     uint64_t kilobytes = 0;
     if (absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &kilobytes)) return kilobytes * 1024;
   }
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<uint64_t> AvailableMemory() { return AvailableMemory(""); }
-
-std::optional<uint64_t> AvailableMemory(const std::string& root) {
-  Bytes available = AvailableOnMachine(root);
+Bytes Memory(const std::string& root, Of of) {
+  Bytes least = OnMachine(root, of);
   std::ifstream groups(absl::StrCat(root, "/proc/self/cgroup"));
   for (std::string line; std::getline(groups, line);) {
     // number:controllers:path, where the unified tree has no controllers.
@@ -111,9 +110,17 @@ std::optional<uint64_t> AvailableMemory(const std::string& root) {
     if (!is_unified && std::ranges::find(controllers, "memory") == controllers.end()) continue;
     const std::string tree =
         is_unified ? absl::StrCat(root, kTree) : absl::StrCat(root, kTree, "/", fields[1]);
-    available = Lesser(available, LeastLeft(tree, fields[2], is_unified));
+    least = Lesser(least, LeastAllowed(tree, fields[2], is_unified, of));
   }
-  return available;
+  return least;
 }
+
+}  // namespace
+
+std::optional<uint64_t> AvailableMemory() { return AvailableMemory(""); }
+std::optional<uint64_t> MemoryLimit() { return MemoryLimit(""); }
+
+std::optional<uint64_t> AvailableMemory(const std::string& root) { return Memory(root, Of::kLeft); }
+std::optional<uint64_t> MemoryLimit(const std::string& root) { return Memory(root, Of::kAll); }
 
 }  // namespace lockstep

@@ -16,13 +16,13 @@
 namespace lockstep {
 namespace {
 
-// Adds to what was read of the file, as CheckRoomFor lets it grow.
+// Adds to what was read of the file, as CheckRoomForData lets it grow.
 template <typename T>
 absl::Status Append(const std::string& file, absl::Span<const T> values, std::vector<T>* to) {
   const size_t needed = to->size() + values.size();
   if (needed > to->capacity()) {
     const size_t capacity = std::max(needed, 2 * to->capacity());
-    LOCKSTEP_RETURN_IF_ERROR(CheckRoomFor(file, static_cast<int64_t>(capacity * sizeof(T))));
+    LOCKSTEP_RETURN_IF_ERROR(CheckRoomForData(file, static_cast<int64_t>(capacity * sizeof(T))));
     to->reserve(capacity);
   }
   to->insert(to->end(), values.begin(), values.end());

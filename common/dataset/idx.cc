@@ -150,7 +150,7 @@ absl::Status CheckSize(const ByteSource& source, const Layout& layout) {
 }
 
 absl::Status ReadElements(ByteSource& source, const Layout& layout, std::vector<std::byte>* bytes) {
-  LOCKSTEP_RETURN_IF_ERROR(CheckRoomFor(source.path(), layout.data_bytes));
+  LOCKSTEP_RETURN_IF_ERROR(CheckRoomForData(source.path(), layout.data_bytes));
   bytes->reserve(layout.data_bytes);
   int64_t filled = 0;
   while (filled < layout.data_bytes) {

@@ -21,7 +21,7 @@ struct IdxHeader {
 absl::StatusOr<IdxHeader> ReadIdxHeader(const std::string& path);
 
 // Reads all of the file. In addition DATA_LOSS for missing or trailing bytes, and for a float that
-// is not finite as float32; errors as CheckRoomFor.
+// is not finite as float32; errors as CheckRoomForData.
 absl::StatusOr<Records> ReadIdx(const std::string& path);
 
 }  // namespace lockstep

@@ -8,9 +8,7 @@
 
 namespace lockstep {
 
-// RESOURCE_EXHAUSTED with the exit code of a wrong configuration, naming the file, where `bytes`
-// are more than AvailableMemory says: the system would rather end a process than refuse. Small
-// amounts pass without a look.
-absl::Status CheckRoomFor(const std::string& file, int64_t bytes);
+// As CheckRoomFor of common/base/memory_room.h, naming the file.
+absl::Status CheckRoomForData(const std::string& file, int64_t bytes);
 
 }  // namespace lockstep

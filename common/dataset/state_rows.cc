@@ -48,7 +48,7 @@ absl::StatusOr<Records> ReadCsvRows(const StateFile& file) {
     const size_t needed = size + reader.features().size() * sizeof(float);
     if (needed > rows.bytes.capacity()) {
       const size_t capacity = std::max(needed, 2 * rows.bytes.capacity());
-      LOCKSTEP_RETURN_IF_ERROR(CheckRoomFor(file.path, static_cast<int64_t>(capacity)));
+      LOCKSTEP_RETURN_IF_ERROR(CheckRoomForData(file.path, static_cast<int64_t>(capacity)));
       rows.bytes.reserve(capacity);
     }
     rows.bytes.resize(needed);

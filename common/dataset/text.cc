@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<std::byte>> ReadBytes(const std::string& path) {
   while (true) {
     if (bytes.size() < size + kBlock) {
       const size_t room = std::max(2 * size, size + kBlock);
-      LOCKSTEP_RETURN_IF_ERROR(CheckRoomFor(path, static_cast<int64_t>(room)));
+      LOCKSTEP_RETURN_IF_ERROR(CheckRoomForData(path, static_cast<int64_t>(room)));
       bytes.resize(room);
     }
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t read,
@@ -86,11 +86,12 @@ absl::Status Number(const std::string& path, absl::string_view known,
     std::byte& c = (*characters)[i];
     const int own = number[static_cast<uint8_t>(c)];
     if (own == kUnknown) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": byte ", i, ": expected one of the ", known.size(),
-                       " characters that the model knows (data.text.characters), got ",
-                       Quoted(static_cast<char>(c)),
-                       ". Remedy: remove it from the text, or train a model that knows it."));
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": byte ", i, ": expected one of the ", known.size(),
+          " characters that the model knows (data.text.characters), got ",
+          Quoted(static_cast<char>(c)),
+          ". Remedy: remove it from the text, or train a model that knows it; a new job names "
+          "its characters itself where data.text.characters is left out."));
     }
     c = static_cast<std::byte>(own);
   }

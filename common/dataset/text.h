@@ -20,7 +20,7 @@ struct TextMeasure {
 
 // Reads all of the file. INVALID_ARGUMENT naming the field for a length below 1, a share that is
 // none, a text too short for one sequence, a character twice among those of TextFile, and one that
-// is none of them; otherwise as ByteSource and CheckRoomFor.
+// is none of them; otherwise as ByteSource and CheckRoomForData.
 absl::StatusOr<TextMeasure> MeasureText(const TextFile& text);
 
 // One split: features and labels are character numbers, uint8, of shape [length]. Label i of a

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/available_memory.h"
 #include "common/base/checked.h"
 #include "worker/data/buffer_memory.h"
 #include "worker/data/data_options.h"
@@ -12,7 +11,7 @@
 namespace lockstep::worker {
 
 absl::Status CheckBatchMemory(const ExampleStore& store, const PipelineOptions& options,
-                              int64_t ahead) {
+                              int64_t ahead, const BatchFields& fields) {
   // Slice::Create says what is wrong with them.
   if (options.towers < 1 || options.batch_per_tower < 1) return absl::OkStatus();
   const int64_t elements_per_example = store.input_shape().num_elements();
@@ -26,11 +25,11 @@ absl::Status CheckBatchMemory(const ExampleStore& store, const PipelineOptions& 
         " towers, got ", options.batch_per_tower,
         ". Remedy: use a smaller batch or more workers."));
   }
-  return CheckBufferMemory({.buffers = ahead + 1,
-                            .examples = *examples,
-                            .bytes_per_example = store.bytes_per_example(),
-                            .fields = "batch_per_tower (or global_batch) or data.prefetch"},
-                           AvailableMemory());
+  return CheckRoomFor(NeedOf({.buffers = ahead + 1,
+                              .examples = *examples,
+                              .bytes_per_example = store.bytes_per_example(),
+                              .field = fields.batch,
+                              .remedy = fields.remedy}));
 }
 
 }  // namespace lockstep::worker

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "worker/data/example_store.h"
@@ -9,9 +10,15 @@
 
 namespace lockstep::worker {
 
+// The fields of the job to change.
+struct BatchFields {
+  std::string batch = "batch_per_tower (or global_batch)";
+  std::string remedy = "lower it or data.prefetch";
+};
+
 // Of the batches of all towers, with `ahead` steps prepared beside the one in use.
-// INVALID_ARGUMENT: more examples than any step can have. RESOURCE_EXHAUSTED as CheckBufferMemory.
+// INVALID_ARGUMENT: more examples than any step can have. RESOURCE_EXHAUSTED as CheckRoomFor.
 absl::Status CheckBatchMemory(const ExampleStore& store, const PipelineOptions& options,
-                              int64_t ahead);
+                              int64_t ahead, const BatchFields& fields);
 
 }  // namespace lockstep::worker

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/base/memory_room.h"
 
 namespace lockstep::worker {
 
@@ -14,12 +14,11 @@ struct BufferMemory {
   int64_t buffers = 0;
   int64_t examples = 0;  // in each buffer
   int64_t bytes_per_example = 0;
-  std::string fields;  // of the job, that say how much this is
+  std::string field;   // of the job, that says how much this is
+  std::string remedy;  // such as "lower it"
 };
 
-// RESOURCE_EXHAUSTED with the exit code of a wrong configuration, naming the fields, where the
-// buffers take more than `available` bytes: the system would rather end a process than refuse.
-// Small amounts always pass. nullopt: the system does not say what is available.
-absl::Status CheckBufferMemory(const BufferMemory& need, std::optional<uint64_t> available);
+// For CheckRoomFor; the error names the field, the bytes and how they come about.
+MemoryNeed NeedOf(const BufferMemory& buffers);
 
 }  // namespace lockstep::worker

@@ -82,9 +82,10 @@ absl::StatusOr<std::unique_ptr<Pipeline>> MakePipeline(std::shared_ptr<const Exa
 }
 
 absl::Status CheckMemory(const ExampleStore& store, const DataDef& data,
-                         const PipelineOptions& options) {
+                         const PipelineOptions& options, BatchFields fields = {}) {
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t ahead, BatchesAhead(data));
-  return CheckBatchMemory(store, options, ahead);
+  if (!data.transform().empty()) fields.remedy = "lower it or the prefetch of data.transform";
+  return CheckBatchMemory(store, options, ahead, fields);
 }
 
 // A pipeline of its own for each share that it gets.
@@ -144,7 +145,10 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::OpenShared(const DataDef& da
                                                                const PipelineOptions& options,
                                                                int64_t global_batch) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto store, ReplicaBatches::OpenStore(data, spec, options));
-  LOCKSTEP_RETURN_IF_ERROR(CheckMemory(*store, data, options));
+  LOCKSTEP_RETURN_IF_ERROR(
+      CheckMemory(*store, data, options,
+                  {.batch = "global_batch",
+                   .remedy = "lower it or data.prefetch, or raise sync.min_replicas"}));
   return std::make_unique<SharedPipeline>(std::move(store), data, options, global_batch);
 }
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/available_memory.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "worker/data/buffer_memory.h"
@@ -32,11 +31,11 @@ TensorView RowsOf(const Tensor& examples, int64_t count, int64_t rows) {
 absl::Status CheckMemory(const LoadSchedule& schedule, const ExampleStream& stream,
                          int64_t workers) {
   if (stream.HasRoomFor(ExamplesPerLoad(schedule))) {
-    return CheckBufferMemory({.buffers = kLoadsAhead + 1,
-                              .examples = ExamplesPerLoad(schedule),
-                              .bytes_per_example = stream.bytes_per_example(),
-                              .fields = "local_sync.load"},
-                             AvailableMemory());
+    return CheckRoomFor(NeedOf({.buffers = kLoadsAhead + 1,
+                                .examples = ExamplesPerLoad(schedule),
+                                .bytes_per_example = stream.bytes_per_example(),
+                                .field = "local_sync.load",
+                                .remedy = "lower it"}));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("local_sync.load: expected at most ", stream.MostRows(), " examples of shape ",

@@ -64,6 +64,19 @@ TEST_CASE("available memory is the least along the path of nested groups") {
   CHECK(AvailableIn(root) == 10 * kMiB);
 }
 
+TEST_CASE("the limit of memory is that of machine and groups, whatever is in use") {
+  const TemporaryFolder root;
+  CHECK_FALSE(MemoryLimit(root.Path("")).has_value());
+  WriteMachine(root);
+  CHECK(MemoryLimit(root.Path("")) == uint64_t{99999999} * 1024);
+  root.Write("proc/self/cgroup", "0::/a\n");
+  root.Write("sys/fs/cgroup/a/memory.max", "209715200\n");
+  root.Write("sys/fs/cgroup/a/memory.current", "104857600\n");
+  CHECK(MemoryLimit(root.Path("")) == 200 * kMiB);
+  CHECK(AvailableIn(root) == 100 * kMiB);
+  CHECK(MemoryLimit() >= AvailableMemory());
+}
+
 TEST_CASE("a group that is over its limit leaves nothing") {
   const TemporaryFolder root;
   WriteMachine(root);

@@ -24,7 +24,7 @@ TEST_CASE("batches that do not fit the memory are refused before any memory is t
     INFO(status.ToString());
     CHECK(absl::IsResourceExhausted(status));
     CHECK_THAT(std::string(status.message()),
-               Contains("batch_per_tower (or global_batch) or data.prefetch: ") &&
+               Contains("global_batch") && Contains("Remedy: lower it or data.prefetch") &&
                    Contains("1025 buffers of 536870912 examples of 76 bytes, "
                             "41822244044800 bytes"));
   }
