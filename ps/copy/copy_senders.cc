@@ -97,7 +97,9 @@ void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
   if (memory == nullptr) return sender->SetReady();
   const bool is_queued = TryInBackground([sender, memory] {
     // The copy does not map memory that is not there, and gets bytes.
-    memory->TakeMemory().IgnoreError();
+    if (const absl::Status taken = memory->TakeMemory(); !taken.ok()) {
+      log::Info(absl::StrCat("memory for a copy's means: ", taken.message(), ", using gRPC"));
+    }
     sender->SetReady();
   });
   if (!is_queued) sender->SetReady();
