@@ -55,7 +55,7 @@ absl::Status CheckLabelShape(absl::string_view file, bool csv, const Shape& labe
         file, ": each line, a time step of a sequence, has a ",
         spec.classifier ? "label" : "target", ", ", label.num_elements(),
         " for each sequence, and the model predicts ", wanted,
-        ". Remedy: end the model's sequences with return_sequences: true, for one at each time "
+        ". Remedy: set return_sequences: true in the last recurrent layer, for one at each time "
         "step, or take IDX files with an example for each sequence."));
   }
   if (csv && spec.classifier) {
