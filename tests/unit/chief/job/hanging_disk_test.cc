@@ -102,9 +102,9 @@ TEST_CASE("a run is not free to go while a save of it hangs on the disk") {
   JobFixture f(plan, Options());
   f.Register(0, 10);
   f.Beat(0, 10);
-  f.Step();
-  f.Step();
   CHECK_FALSE(f.job->is_disk_busy());
+  f.Step();
+  f.Step();
   SetDiskFaults(folder.path() + ",open,manifest.json,1,hang");
   f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
   while (test::FailedDiskOperations().empty()) f.Settle();
