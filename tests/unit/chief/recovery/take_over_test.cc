@@ -12,17 +12,22 @@ using test::Options;
 using test::Seen;
 using test::Trained;
 
+// Both are at step 60 of a job that ends at 90.
+void FindTrainedShards(InitializerFixture* f) {
+  SetViewReply first = Trained(60);
+  first.set_job_text("max_steps: 90");
+  f->Answer(&f->a.get_view, absl::StatusOr<SetViewReply>(first));
+  f->Answer(&f->b.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f->Answer(&f->a.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f->Answer(&f->b.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+}
+
 TEST_CASE("a chief that takes over is told with which job the one before trained") {
   RecoverySpec spec = Options();
   spec.mode = StartMode::kResume;
   spec.variables.set_restore_from("/c/ckpt-40");
   InitializerFixture f(spec);
-  SetViewReply first = Trained(60);
-  first.set_job_text("max_steps: 90");
-  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(first));
-  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
-  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
-  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  FindTrainedShards(&f);
   REQUIRE(f.a.create.size() == 1);
   CHECK(f.a.create.front().restore_from().empty());
   f.Answer(&f.a.create, absl::StatusOr<CreateVariablesReply>(CreateVariablesReply()));
@@ -40,12 +45,7 @@ TEST_CASE("a chief that takes over keeps of the job before what its hook says, o
     variables->set_job_text(job_before + " seed: 1");
     return answer;
   };
-  SetViewReply first = Trained(60);
-  first.set_job_text("max_steps: 90");
-  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(first));
-  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
-  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
-  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  FindTrainedShards(&f);
   if (!answer.ok()) {
     CHECK(f.result->status() == answer);
     CHECK(f.a.create.size() == 0);
