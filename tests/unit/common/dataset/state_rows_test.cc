@@ -130,7 +130,7 @@ TEST_CASE("lines of sequences with one prediction for each sequence are refused 
   files.spec.input_shape = Shape({3, 2});
   CHECK_THAT(files.MeasureError(),
              Contains("train.csv: each line, a time step of a sequence, has a label, 3 for each "
-                      "sequence, and the model predicts 1. Remedy: end the model's sequences with "
+                      "sequence, and the model predicts 1. Remedy: set "
                       "return_sequences: true"));
   files.spec.classifier = false;
   files.spec.num_outputs = 1;
