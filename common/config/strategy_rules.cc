@@ -94,6 +94,16 @@ absl::Status CheckOneWorker(const Replicated& replicated, int64_t num_workers) {
                 "use mode: COLLECTIVE, or cross_tower_ops { multi_worker_all_reduce {} }");
 }
 
+absl::Status CheckRoot(const JobDef& job, int64_t num_workers) {
+  const CrossTowerOpsDef& ops = job.strategy().replicated().cross_tower_ops();
+  const int64_t root = ops.reduction_to_one_device().reduce_to_device();
+  const int64_t towers = num_workers * TowersOf(job);
+  if (root >= 0 && root < towers) return absl::OkStatus();
+  return Broken(absl::StrCat(kOps, ".reduction_to_one_device.reduce_to_device"),
+                absl::StrCat("expected 0 to ", towers - 1, ", one of all towers, got ", root),
+                "lower it, or remove it for 0");
+}
+
 }  // namespace
 
 absl::Status CheckStrategy(const JobDef& job) {
@@ -125,16 +135,6 @@ absl::Status CheckStrategy(const JobDef& job) {
   LOCKSTEP_RETURN_IF_ERROR(CheckMode(replicated, job.towers()));
   if (!replicated.has_cross_tower_ops()) return absl::OkStatus();
   return CheckOps(replicated.cross_tower_ops());
-}
-
-absl::Status CheckRoot(const JobDef& job, int64_t num_workers) {
-  const CrossTowerOpsDef& ops = job.strategy().replicated().cross_tower_ops();
-  const int64_t root = ops.reduction_to_one_device().reduce_to_device();
-  const int64_t towers = num_workers * TowersOf(job);
-  if (root >= 0 && root < towers) return absl::OkStatus();
-  return Broken(absl::StrCat(kOps, ".reduction_to_one_device.reduce_to_device"),
-                absl::StrCat("expected 0 to ", towers - 1, ", one of all towers, got ", root),
-                "lower it, or remove it for 0");
 }
 
 absl::Status CheckStrategy(const JobDef& job, int64_t num_workers) {

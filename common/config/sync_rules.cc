@@ -85,6 +85,15 @@ absl::Status CheckAsynchronous(const SyncDef& sync) {
   return absl::OkStatus();
 }
 
+// Every example of every step has a number.
+absl::Status CheckExamples(const JobDef& job) {
+  if (CheckedMultiply(job.max_steps(), job.global_batch()).has_value()) return absl::OkStatus();
+  return Broken("max_steps",
+                absl::StrCat(job.max_steps(), " steps of ", job.global_batch(),
+                             " examples are more than 2^63 examples"),
+                "lower it: 1000000000 steps of a millisecond take 11 days");
+}
+
 }  // namespace
 
 int64_t TowersOf(const JobDef& job) { return std::max<int64_t>(1, job.towers()); }
@@ -124,15 +133,6 @@ absl::Status CheckPsReplicas(const JobDef& job) {
     return conflict("strategy.replicated", "the workers have the variables themselves");
   }
   return absl::OkStatus();
-}
-
-// Every example of every step has a number.
-absl::Status CheckExamples(const JobDef& job) {
-  if (CheckedMultiply(job.max_steps(), job.global_batch()).has_value()) return absl::OkStatus();
-  return Broken("max_steps",
-                absl::StrCat(job.max_steps(), " steps of ", job.global_batch(),
-                             " examples are more than 2^63 examples"),
-                "lower it: 1000000000 steps of a millisecond take 11 days");
 }
 
 absl::Status ValidateJob(JobDef* job, int64_t num_workers) {
