@@ -155,7 +155,7 @@ absl::Status Run(const DaemonContext& daemon) {
       .make_value_memory = [&memory](uint64_t bytes) { return memory.MakeValues(bytes); },
       .available_memory =
           [] {
-            TrimHeap();  // of what the epoch before has left
+            TrimHeap();  // the epoch before has freed memory
             return AvailableMemory();
           },
       .run_in_background =

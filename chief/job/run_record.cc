@@ -9,7 +9,7 @@ namespace lockstep::chief {
 void RunRecord::GoOnFrom(const RunRecord& before, std::string restored) {
   warnings = before.warnings;
   save_error = before.save_error;
-  // A checkpoint that cannot be read any more is none.
+  // Not the last one that was saved: that may have become unreadable.
   if (!before.checkpoint.empty()) checkpoint = std::move(restored);
   std::ranges::copy_if(before.evaluations, std::back_inserter(evaluations),
                        [this](const EvaluationTotals& totals) { return totals.version <= start; });

@@ -20,7 +20,7 @@ class ClosableExecutor final : public Executor {
       if (!is_closed_) work();
     });
   }
-  // What has been posted and has not begun, and what is posted later, is not done any more.
+  // Drops the work that has not begun, and all that is posted later.
   void Close() { is_closed_ = true; }
 
  private:

@@ -21,9 +21,9 @@ struct ProcessMemory {
   std::optional<uint64_t> limit;      // MemoryLimit
 };
 
-// RESOURCE_EXHAUSTED where this process cannot take so many bytes. With the exit code of a wrong
-// configuration where it never can; where others hold too much now, with that of what may pass by
-// itself. Small amounts pass without a look at the system.
+// RESOURCE_EXHAUSTED where this process cannot take so many bytes. The exit code is
+// kBadConfiguration if it never can, and kPeersLost if it could while others used less. Small
+// amounts always pass.
 absl::Status CheckRoomFor(const MemoryNeed& need);
 absl::Status CheckRoomFor(const MemoryNeed& need, const ProcessMemory& memory);
 

@@ -1,4 +1,4 @@
-// What `lockstep status --watch` makes of a process that does not answer any more. Pure.
+// What `lockstep status --watch` does when a process does not answer. Pure.
 #pragma once
 
 #include <string>

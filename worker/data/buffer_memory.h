@@ -1,10 +1,9 @@
-// Whether there is memory for the examples that a worker prepares ahead.
+// How much memory the examples need that a worker prepares ahead.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
 #include "common/base/memory_room.h"
 
 namespace lockstep::worker {
