@@ -36,16 +36,14 @@ absl::Status SetCharacters(const TextCharacters& characters, JobDef* job) {
   }
   for (const char& character : characters.occurring) {
     if (absl::StrContains(known, character)) continue;
-    if (before.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(text->path(), ": expected characters that data.text.characters names, \"",
-                       absl::CHexEscape(known), "\", got \"", absl::CHexEscape({&character, 1}),
-                       "\". Remedy: add it there, or remove it from the text"));
-    }
+    const bool goes_on = !before.empty();
     return absl::InvalidArgumentError(absl::StrCat(
-        text->path(), ": expected characters of the training that the job goes on from, \"",
-        absl::CHexEscape(known), "\", got \"", absl::CHexEscape({&character, 1}),
-        "\". Remedy: remove it from the text, or end all processes and start with --fresh"));
+        text->path(), ": expected characters ",
+        goes_on ? "of the training that the job goes on from" : "that data.text.characters names",
+        ", \"", absl::CHexEscape(known), "\", got \"", absl::CHexEscape({&character, 1}),
+        "\". Remedy: ",
+        goes_on ? "remove it from the text, or end all processes and start with --fresh"
+                : "add it there, or remove it from the text"));
   }
   return absl::OkStatus();
 }
