@@ -1,11 +1,32 @@
 #include "worker/ops/pool.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
 #include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/layouts.h"
+#include "worker/ops/cpu/parallel.h"
 #include "worker/ops/cpu/registration.h"
 
 namespace lockstep::worker::cpu {
 namespace {
+
+// [begin, end)
+struct Range {
+  int64_t begin;
+  int64_t end;
+};
+
+bool HasNaN(std::span<const float> values) {
+  std::atomic<bool> has = false;
+  ParallelFor(std::ssize(values), kElementGrain, [&](int, int64_t begin, int64_t end) {
+    int found = 0;
+    for (int64_t i = begin; i < end; ++i) found |= std::isnan(values[i]);
+    if (found) has = true;
+  });
+  return has;
+}
 
 class PoolOp : public CpuOp {
  public:
@@ -50,6 +71,8 @@ class PoolOp : public CpuOp {
     forward_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
     forward_.Bind(DNNL_ARG_DST, args.output.data);
     forward_.Run();
+    const std::span<const float> x = args.inputs[0].as<float>();
+    if (options_.kind == PoolKind::kMax && HasNaN(x)) KeepNaNs(x, args.output.as<float>());
   }
 
   void RunBackward(const BackwardArgs& args) override {
@@ -60,6 +83,34 @@ class PoolOp : public CpuOp {
   }
 
  private:
+  // oneDNN's maximum passes over them.
+  void KeepNaNs(std::span<const float> x, std::span<float> y) const {
+    const ImageShape& input = options_.input;
+    for (int64_t i = 0; i < std::ssize(x); ++i) {
+      if (!std::isnan(x[i])) continue;
+      const int64_t pixel = i / input.channels;
+      const Range rows = WindowsOf(pixel / input.width % input.height, 0);
+      const Range columns = WindowsOf(pixel % input.width, 1);
+      const int64_t example = pixel / input.width / input.height;
+      for (int64_t row = rows.begin; row < rows.end; ++row) {
+        for (int64_t column = columns.begin; column < columns.end; ++column) {
+          const int64_t line = example * options_.output.height + row;
+          y[(line * options_.output.width + column) * input.channels + i % input.channels] = x[i];
+        }
+      }
+    }
+  }
+
+  // The outputs [begin, end) whose window has this row (dimension 0) or column (1) of the image.
+  Range WindowsOf(int64_t place, int dimension) const {
+    const Window& window = options_.window;
+    const int64_t stride = window.stride[dimension];
+    const int64_t outputs = dimension == 0 ? options_.output.height : options_.output.width;
+    const int64_t last = place + window.pad_before[dimension];
+    const int64_t first = std::max<int64_t>(last - window.extent[dimension] + 1, 0);
+    return {(first + stride - 1) / stride, std::min(last / stride + 1, outputs)};
+  }
+
   const PoolOptions options_;
   dnnl::memory places_;
   Primitive forward_;

@@ -1,6 +1,7 @@
 #include "worker/ops/pool.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "tests/reference/layers.h"
 #include "tests/unit/worker/ops/op_check.h"
@@ -113,6 +114,26 @@ TEST_CASE("a maximum of padding and negative numbers is the negative number") {
   OpRun run(ops, {x}, {}, {1, 2, 2, 1});
   const std::unique_ptr<Op> op = Made(ops.Make(OptionsOf(c, PoolKind::kMax)));
   CHECK(run.Forward(*op, Mode::kTraining).values == std::vector<double>{-1, -3, -7, -9});
+}
+
+TEST_CASE("a pool's result is a NaN where its window has one") {
+  TestOps ops(2);
+  for (const PoolCase& c : {PoolCase{2, 8, 8, 9}, PoolCase{2, 8, 7, 9, {3, 3}, {2, 2}, true},
+                            PoolCase{2, 9, 7, 9, {2, 1}, {3, 4}}}) {
+    Array x = DistinctInWindows({2, c.height, c.width, 9});
+    for (int64_t i = 0; i < x.size(); i += 131) x.values[i] = std::nan("");
+    // A sum has one where any of its terms is one.
+    const Array sums = reference::AveragePool(x, SlidingOf(c, 0), SlidingOf(c, 1));
+    for (PoolKind kind : {PoolKind::kMax, PoolKind::kAverage}) {
+      OpRun run(ops, {x}, {}, sums.dims);
+      const Array y = run.Forward(*Made(ops.Make(OptionsOf(c, kind))), Mode::kTraining);
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < y.size(); ++i) {
+        wrong += std::isnan(y.values[i]) != std::isnan(sums.values[i]);
+      }
+      CHECK(wrong == 0);
+    }
+  }
 }
 
 TEST_CASE("of equal maxima the first takes the gradient") {
