@@ -2,6 +2,7 @@
 
 #include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/registration.h"
+#include "worker/ops/cpu/relu.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -47,6 +48,9 @@ class ActivationOp : public CpuOp {
   }
 
   void RunForward(const ForwardArgs& args) override {
+    if (options_.kind == ActivationKind::kRelu) {
+      return Relu(args.inputs[0].as<float>(), args.output.as<float>());
+    }
     forward_.Bind(DNNL_ARG_SRC, args.inputs[0].data);
     forward_.Bind(DNNL_ARG_DST, args.output.data);
     forward_.Run();

@@ -8,6 +8,7 @@
 #include "worker/ops/cpu/layouts.h"
 #include "worker/ops/cpu/parallel.h"
 #include "worker/ops/cpu/registration.h"
+#include "worker/ops/cpu/relu.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -27,7 +28,6 @@ class BatchNormOp : public CpuOp {
     const Desc data = ImageDesc(options.batch, {options.positions, 1, options.channels});
     const Desc channels = FloatDesc({options.channels}, Tag::x);
     Flags flags = Flags::use_scale | Flags::use_shift;
-    if (options.relu) flags |= Flags::fuse_norm_relu;
     const dnnl::engine& engine = onednn->engine();
 
     const Forward::primitive_desc inference({dnnl::prop_kind::forward_inference, data,
@@ -45,6 +45,7 @@ class BatchNormOp : public CpuOp {
       gamma_gradient_.resize(options.channels);
       beta_gradient_.resize(options.channels);
     }
+    if (options.relu) flags |= Flags::fuse_norm_relu;
     const Forward::primitive_desc training(
         {dnnl::prop_kind::forward_training, data, options.epsilon, flags}, Primitive::Attributes(),
         engine);
@@ -95,6 +96,9 @@ class BatchNormOp : public CpuOp {
     forward.Bind(DNNL_ARG_SHIFT, args.variables[kBeta].data);
     forward.Bind(DNNL_ARG_DST, args.output.data);
     forward.Run();
+    if (!options_.relu) return;
+    if (!of_batch) return ApplyRelu(args.output.as<float>());
+    KeepNaNs(args);
   }
 
   void RunBackward(const BackwardArgs& args) override {
@@ -120,6 +124,18 @@ class BatchNormOp : public CpuOp {
   }
 
  private:
+  // The relu that oneDNN has fused turns them into 0. An input that is not finite makes the
+  // variance of its channel a NaN, and so all of the channel.
+  void KeepNaNs(const ForwardArgs& args) const {
+    const std::span<const float> gamma = args.variables[kGamma].as<float>();
+    const std::span<const float> beta = args.variables[kBeta].as<float>();
+    const std::span<float> y = args.output.as<float>();
+    for (int64_t c = 0; c < options_.channels; ++c) {
+      if (!std::isnan(variance_[c]) && !std::isnan(gamma[c]) && !std::isnan(beta[c])) continue;
+      for (size_t i = c; i < y.size(); i += options_.channels) y[i] = std::nanf("");
+    }
+  }
+
   // All that lies between input and output is one factor per channel.
   void BackwardFrozen(const BackwardArgs& args) {
     const int64_t channels = options_.channels;

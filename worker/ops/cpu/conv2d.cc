@@ -8,6 +8,7 @@
 #include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/layouts.h"
 #include "worker/ops/cpu/registration.h"
+#include "worker/ops/cpu/relu.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -40,7 +41,7 @@ class Conv2DOp : public CpuOp {
         options.bias
             ? Forward::desc(kind, kAlgorithm, input, kernel, bias, output, stride, before, after)
             : Forward::desc(kind, kAlgorithm, input, kernel, output, stride, before, after),
-        WithRelu(options.relu), engine);
+        Primitive::Attributes(), engine);
     forward_kernel_ = Layout(onednn, plain, forward.weights_desc(), Layout::Use::kRead);
     forward_ = Primitive(onednn, forward,
                          {{DNNL_ARG_SRC, input},
@@ -68,6 +69,7 @@ class Conv2DOp : public CpuOp {
     if (options_.bias) forward_.Bind(DNNL_ARG_BIAS, args.variables[kBias].data);
     forward_.Bind(DNNL_ARG_DST, args.output.data);
     forward_.Run();
+    if (options_.relu) ApplyRelu(args.output.as<float>());
   }
 
   void RunBackward(const BackwardArgs& args) override {

@@ -4,6 +4,7 @@
 #include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/inner_product.h"
 #include "worker/ops/cpu/registration.h"
+#include "worker/ops/cpu/relu.h"
 
 namespace lockstep::worker::cpu {
 namespace {
@@ -14,7 +15,7 @@ class DenseOp : public CpuOp {
  public:
   DenseOp(OneDnn* onednn, const DenseOptions& options)
       : options_(options),
-        product_(onednn, {options.batch, options.inputs, options.units, options.bias, options.relu,
+        product_(onednn, {options.batch, options.inputs, options.units, options.bias,
                           options.training, options.variable_gradients, options.input_gradient}),
         bias_gradient_(options.batch, options.units) {}
 
@@ -22,6 +23,7 @@ class DenseOp : public CpuOp {
     product_.Forward(args.inputs[0].as<float>().data(), args.variables[kKernel].as<float>().data(),
                      options_.bias ? args.variables[kBias].as<float>().data() : nullptr,
                      args.output.as<float>().data());
+    if (options_.relu) ApplyRelu(args.output.as<float>());
   }
 
   void RunBackward(const BackwardArgs& args) override {

@@ -20,7 +20,7 @@ InnerProduct::InnerProduct(OneDnn* onednn, const InnerProductOptions& options)
   const Forward::primitive_desc forward(options.bias
                                             ? Forward::desc(kind, input, kernel, bias, output)
                                             : Forward::desc(kind, input, kernel, output),
-                                        WithRelu(options.relu), engine);
+                                        Primitive::Attributes(), engine);
   forward_ = Primitive(onednn, forward,
                        {{DNNL_ARG_SRC, input},
                         {DNNL_ARG_WEIGHTS, kernel},

@@ -11,7 +11,6 @@ struct InnerProductOptions {
   int64_t inputs = 1;
   int64_t outputs = 1;
   bool bias = true;
-  bool relu = false;  // y = max(0, x W + b)
   bool training = true;
   bool kernel_gradient = true;
   bool input_gradient = true;
@@ -26,8 +25,7 @@ class InnerProduct {
 
   // `bias` is read if the product was made with one.
   void Forward(const float* x, const float* kernel, const float* bias, float* y);
-  // Where the product was made for training and for the gradient. Behind a relu, `y_gradient` is
-  // that of its input.
+  // Where the product was made for training and for the gradient.
   void KernelGradient(const float* x, const float* y_gradient, float* kernel_gradient);
   void InputGradient(const float* kernel, const float* y_gradient, float* x_gradient);
 

@@ -21,15 +21,4 @@ inline Dims KernelDims(const Conv2DOptions& options) {
           options.window.extent[1]};
 }
 
-// A primitive whose result is cut off at 0 before it is written, if `relu`.
-inline dnnl::primitive_attr WithRelu(bool relu) {
-  dnnl::primitive_attr attributes = Primitive::Attributes();
-  if (relu) {
-    dnnl::post_ops after;
-    after.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
-    attributes.set_post_ops(after);
-  }
-  return attributes;
-}
-
 }  // namespace lockstep::worker::cpu

@@ -91,6 +91,29 @@ TEST_CASE("batch norm of a constant channel puts out beta") {
   }
 }
 
+TEST_CASE("a batch norm and its relu keep a NaN of the input and of a variable") {
+  TestOps ops(2);
+  Array x = Array::Random({4, 9, 9, 5}, "x");
+  x.values[3 * 9 * 9 * 5 + 1] = std::nan("");
+  std::vector<Array> variables = Statistics(5);
+  variables[0].values[2] = std::nan("");
+  variables[1].values[3] = std::nan("");
+  OpRun run(ops, {x}, variables, x.dims);
+  const std::unique_ptr<Op> op =
+      Made(ops.Make(BatchNormOptions{{.batch = 4}, 9 * 9, 5, kMomentum, kEpsilon, true}));
+  for (Mode mode : {Mode::kTraining, Mode::kInference}) {
+    const Array y = run.Forward(*op, mode);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < y.size(); ++i) {
+      // Moments of the batch are those of all its elements.
+      const bool of_input = mode == Mode::kTraining ? i % 5 == 1 : std::isnan(x.values[i]);
+      const bool is_nan = of_input || i % 5 == 2 || i % 5 == 3;
+      wrong += is_nan ? !std::isnan(y.values[i]) : !(y.values[i] >= 0);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("a frozen batch norm normalises with its moving statistics, in training too") {
   constexpr float kEpsilon = 0.01f;
   std::vector<Array> variables;

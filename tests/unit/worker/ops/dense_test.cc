@@ -1,6 +1,7 @@
 #include "worker/ops/dense.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "tests/reference/layers.h"
 #include "tests/unit/worker/ops/op_check.h"
@@ -35,6 +36,20 @@ TEST_CASE("dense agrees with its reference, forward and backward") {
       }
     }
   }
+}
+
+TEST_CASE("a relu behind dense keeps a NaN, which one of its variables had") {
+  TestOps ops(2);
+  const std::unique_ptr<Op> op = Made(ops.Make(DenseOptions{{.batch = 32}, 100, 65, true, true}));
+  Array kernel = Array::Random({100, 65}, "kernel");
+  kernel.values[3] = std::nan("");
+  OpRun run(ops, {Array::Random({32, 100}, "x")}, {kernel, Array::Random({65}, "bias")}, {32, 65});
+  const Array y = run.Forward(*op, Mode::kTraining);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < y.size(); ++i) {
+    wrong += i % 65 == 3 ? !std::isnan(y.values[i]) : !(y.values[i] >= 0);
+  }
+  CHECK(wrong == 0);
 }
 
 }  // namespace

@@ -37,6 +37,23 @@ TEST_CASE("activations agree with their references, forward and backward") {
   }
 }
 
+TEST_CASE("relu keeps a NaN, wherever it stands") {
+  TestOps ops(2);
+  Array x = Array::Random({3, kManyElements}, "x");
+  for (size_t i = 0; i < x.values.size(); i += 7) x.values[i] = std::nan("");
+  OpRun run(ops, {x}, {}, x.dims);
+  for (bool training : {true, false}) {
+    const std::unique_ptr<Op> op = Made(ops.Make(ActivationOptions{
+        {.batch = 3, .training = training}, ActivationKind::kRelu, kManyElements}));
+    const Array y = run.Forward(*op, training ? Mode::kTraining : Mode::kInference);
+    int64_t wrong = 0;
+    for (size_t i = 0; i < y.values.size(); ++i) {
+      wrong += i % 7 == 0 ? !std::isnan(y.values[i]) : !(y.values[i] >= 0);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("activations far from zero saturate instead of becoming NaN") {
   TestOps ops(1);
   Array x({1, 4});

@@ -169,6 +169,23 @@ TEST_CASE("conv2d agrees with its reference for odd windows, strides and padding
                 .same = false});
 }
 
+TEST_CASE("a relu behind conv2d keeps a NaN, which its kernel had") {
+  ConvCase shape{2, 9, 9, 3, 17};
+  shape.relu = true;
+  TestOps ops(2);
+  const std::unique_ptr<Op> op = Made(ops.Make(OptionsOf(shape)));
+  Array kernel = Array::Random({3, 3, 3, 17}, "kernel");
+  kernel.values[1 * 3 * 3 * 17 + 1 * 3 * 17 + 4] = std::nan("");  // the centre's, of filter 4
+  OpRun run(ops, {Array::Random({2, 9, 9, 3}, "x")}, {kernel, Array::Random({17}, "bias")},
+            {2, 9, 9, 17});
+  const Array y = run.Forward(*op, Mode::kTraining);
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < y.size(); ++i) {
+    wrong += i % 17 == 4 ? !std::isnan(y.values[i]) : !(y.values[i] >= 0);
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("a first layer leaves the gradient of its input alone") {
   TestOps ops(1);
   DenseOptions dense{{.batch = 2, .input_gradient = false}, 3, 4};
