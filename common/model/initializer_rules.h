@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "proto/model.pb.h"
 #include "proto/tensor.pb.h"
 
 namespace lockstep {
@@ -35,5 +36,8 @@ absl::Status CompleteBias(Def& def, const Initializer& fallback) {
   }
   return absl::OkStatus();
 }
+
+// The first field of the layer's kind in which an initializer is written; empty if there is none.
+absl::string_view GivenInitializer(const LayerDef& layer);
 
 }  // namespace lockstep
