@@ -144,17 +144,17 @@ absl::Status LastSaveFailed(absl::Duration failing, const absl::Status& why) {
 }
 
 std::string EndLine(const absl::Status& outcome, Told told) {
-  if (absl::IsCancelled(outcome)) {
-    return absl::StrCat(told == Told::kNobody
-                            ? "this chief ends and leaves ps and workers to the next one: "
-                            : "the job ends: ",
-                        outcome.message());
-  }
   if (absl::IsAborted(outcome)) {
     return absl::StrCat("this chief ends, another one has its place: ", outcome.message());
   }
   const bool goes_back = told == Told::kNobody && HasLostVariables(outcome);
-  return outcome.ok() || goes_back ? "" : "the job ends with an error";
+  if (outcome.ok() || goes_back) return "";
+  if (told == Told::kNobody) {
+    return absl::StrCat("this chief ends and leaves ps and workers to the next one: ",
+                        outcome.message());
+  }
+  return absl::IsCancelled(outcome) ? absl::StrCat("the job ends: ", outcome.message())
+                                    : "the job ends with an error";
 }
 
 }  // namespace lockstep::chief

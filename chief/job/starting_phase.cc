@@ -138,7 +138,6 @@ CommandHooks StartingPhase::MakeHooks() {
                                                          .named = plan.named_characters,
                                                          .job_before = job_before},
                                                         &plan.job);
-                cannot_take_over_ = !kept.ok();
                 variables->set_job_text(ToCreateVariables(plan).job_text());
                 return kept;
               }};
@@ -162,8 +161,10 @@ void StartingPhase::Stop() {
 void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
   if (stopped_) return;
   if (!shards.ok()) {
+    // Shards that have trained may go on with the next chief.
     return job_->control->End(
-        {.outcome = shards.status(), .told = cannot_take_over_ ? Told::kNobody : Told::kEverybody});
+        {.outcome = shards.status(),
+         .told = initializer_.takes_over() ? Told::kNobody : Told::kEverybody});
   }
   job_->initialized = *std::move(shards);
   if (job_->initialized.start == StartPoint::kPlanAfresh) {

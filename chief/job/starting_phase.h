@@ -56,8 +56,6 @@ class StartingPhase final : public Phase {
   Reminder reminder_;
   bool stopped_ = false;
   bool is_disk_busy_ = false;
-  // The job goes on without this chief: with the data that it was trained on the next one can.
-  bool cannot_take_over_ = false;
   DiskThread disk_;
 };
 

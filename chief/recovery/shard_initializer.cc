@@ -171,17 +171,16 @@ void ShardInitializer::Announce(AnnounceTo to, void (ShardInitializer::*next)())
 void ShardInitializer::Judge() {
   if (result_.start == StartPoint::kDone) return Finish();
   absl::StatusOr<JobProgress> progress = FindProgress(spec_, states_);
+  // Only shards that have trained are refused.
+  if (!progress.ok() || progress->has_trained) result_.start = StartPoint::kTakeOver;
   if (absl::Status status = FindReplicaViews(); !status.ok()) return on_done_(status);
-  if (progress.ok()) {
-    result_.progress = *std::move(progress);
-    if (result_.progress.has_trained) result_.start = StartPoint::kTakeOver;
-    if (result_.start == StartPoint::kTakeOver && hooks_.taken_over != nullptr) {
-      const absl::Status kept = hooks_.taken_over(result_.job_before, &spec_.variables);
-      if (!kept.ok()) return on_done_(kept);
-    }
-    return Create();
+  if (!progress.ok()) return on_done_(progress.status());
+  result_.progress = *std::move(progress);
+  if (takes_over() && hooks_.taken_over != nullptr) {
+    const absl::Status kept = hooks_.taken_over(result_.job_before, &spec_.variables);
+    if (!kept.ok()) return on_done_(kept);
   }
-  on_done_(progress.status());
+  Create();
 }
 
 // A view that not every shard has was announced for a step that no shard has been granted.

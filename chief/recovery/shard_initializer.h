@@ -70,6 +70,9 @@ class ShardInitializer {
   std::string DescribeWaiting() const;
   // RecoverySpec::retries_creation: why a shard could not make its variables, at its last try.
   const absl::Status& creation_failure() const { return creation_failure_; }
+  // Whether this chief goes on from shards that have trained, as they are. Where it fails, the next
+  // chief may go on from them.
+  bool takes_over() const { return result_.start == StartPoint::kTakeOver; }
   // Why this shard does not answer; OK when it does.
   absl::Status Problem(size_t shard) const;
 

@@ -199,6 +199,38 @@ TEST_CASE("a chief that takes over keeps the characters of the text that the ps 
   CHECK_THAT(fourth->Output(), Contains("taking over at step"));
 }
 
+TEST_CASE("a chief that the ps refuse leaves them, and the workers, to the next one") {
+  Parts parts(2, 2, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  Running job(&parts);
+  job.Kill(*job.chief);
+  const std::string optimizer = parts.job.optimizer;
+  parts.job.optimizer = "sgd {} learning_rate { base: 0.01 }";
+  const auto refused = parts.Chief({});
+  CHECK(EndOf(*refused) == 78);
+  parts.job.optimizer = optimizer;
+  const auto chief = parts.Chief({});
+  CHECK(chief->WaitForOutput("training begins at step", kWhole));
+  CHECK_THAT(chief->Output(), Contains("taking over at step"));
+  for (const auto& process : job.ps) CHECK(process->running());
+  for (const auto& worker : job.workers) CHECK(worker->running());
+}
+
+TEST_CASE("where only some ps have trained, a chief that is refused names the flag that helps") {
+  Parts parts(2, 2, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  Running job(&parts);
+  job.Kill(*job.chief);
+  job.Kill(*job.ps[1]);
+  const auto successor = parts.Ps(1);
+  const auto refused = parts.Chief({});
+  CHECK(EndOf(*refused) == 78);
+  CHECK_THAT(refused->Output(), Contains("has lost its variables, others are in training. Remedy: "
+                                         "start the chief with --resume"));
+  const auto chief = parts.Chief({"--resume"});
+  CHECK(chief->WaitForOutput("training begins at step", kWhole));
+  CHECK_THAT(chief->Output(), Contains("restored from "));
+  for (const auto& worker : job.workers) CHECK(worker->running());
+}
+
 TEST_CASE("--restore names what else there is where ps have trained") {
   Parts parts(2, 2, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
   Running job(&parts);

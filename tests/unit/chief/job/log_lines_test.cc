@@ -72,6 +72,13 @@ TEST_CASE("a variable that lies in parts on several ps is one variable, and the 
   CHECK_THAT(ShardsReadyLine(plan), StartsWith("2 ps are ready: 1 variable, at most "));
 }
 
+TEST_CASE("a chief that leaves the job to the next one does not say that the job ends") {
+  const absl::Status refused = absl::FailedPreconditionError("ps 0 is at step 2");
+  CHECK(EndLine(refused, Told::kEverybody) == "the job ends with an error");
+  CHECK(EndLine(refused, Told::kNobody) ==
+        "this chief ends and leaves ps and workers to the next one: ps 0 is at step 2");
+}
+
 TEST_CASE("a lack of workers ends a job with the code of lost peers, and with a remedy") {
   const absl::Status aborts = TooFewWorkers("step 1: worker 1 was lost", OnShortage::kAbort);
   CHECK(ExitCodeFor(aborts) == ExitCode::kPeersLost);

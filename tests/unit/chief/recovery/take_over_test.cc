@@ -55,6 +55,31 @@ TEST_CASE("a chief that takes over keeps of the job before what its hook says, o
   CHECK(f.a.create.front().job_text() == "max_steps: 90 seed: 1");
 }
 
+TEST_CASE("a chief that fails knows whether the shards that it found can go on without it") {
+  const bool have_trained = GENERATE(false, true);
+  InitializerFixture f;
+  f.accepted = absl::InternalError("a disk");
+  for (ScriptedPs* ps : {&f.a, &f.b}) {
+    f.Answer(&ps->get_view, absl::StatusOr<SetViewReply>(have_trained ? Trained(60) : Seen(0, 0)));
+  }
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
+  CHECK(f.result->status() == f.accepted);
+  CHECK(f.initializer.takes_over() == have_trained);
+}
+
+TEST_CASE("shards that have trained only when a chief commands them can go on without it, too") {
+  InitializerFixture f;
+  for (ScriptedPs* ps : {&f.a, &f.b}) {
+    f.Answer(&ps->get_view, absl::StatusOr<SetViewReply>(Seen(55, 2, 3)));
+  }
+  for (ScriptedPs* ps : {&f.a, &f.b}) {
+    f.Answer(&ps->set_view, absl::StatusOr<SetViewReply>(Trained(101)));
+  }
+  CHECK_THAT(std::string(f.result->status().message()),
+             Catch::Contains("is at step 101, and the job ends at step 100"));
+  CHECK(f.initializer.takes_over());
+}
+
 TEST_CASE("a job that never began is taken over with its id") {
   const auto view = TakeCommand(Options(), {Seen(0, 0), Seen(55, 2, 4)});
   REQUIRE(view.ok());
