@@ -8,6 +8,7 @@
 #include "chief/sync/steps.h"
 #include "common/base/annotate.h"
 #include "common/base/exit_code.h"
+#include "common/base/lost_variables.h"
 #include "common/base/status_macros.h"
 #include "common/fs/fs_error.h"
 #include "common/replicas_proto/convert.h"
@@ -176,11 +177,18 @@ void ShardInitializer::Judge() {
   if (absl::Status status = FindReplicaViews(); !status.ok()) return on_done_(status);
   if (!progress.ok()) return on_done_(progress.status());
   result_.progress = *std::move(progress);
-  if (takes_over() && hooks_.taken_over != nullptr) {
-    const absl::Status kept = hooks_.taken_over(result_.job_before, &spec_.variables);
-    if (!kept.ok()) return on_done_(kept);
+  if (takes_over()) {
+    if (absl::Status status = PrepareTakeOver(); !status.ok()) return on_done_(status);
   }
   Create();
+}
+
+// A shard that had trained when it was asked may have been started again since then.
+absl::Status ShardInitializer::PrepareTakeOver() {
+  const auto lost = std::ranges::find(states_, false, &SetViewReply::has_variables);
+  if (lost != states_.end()) return LostVariablesError(spec_.shard_names[lost - states_.begin()]);
+  if (hooks_.taken_over == nullptr) return absl::OkStatus();
+  return hooks_.taken_over(result_.job_before, &spec_.variables);
 }
 
 // A view that not every shard has was announced for a step that no shard has been granted.

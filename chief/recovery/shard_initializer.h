@@ -52,8 +52,9 @@ struct CommandHooks {
 
 class ShardInitializer {
  public:
-  // As ShardCalls; `on_done` is called once. Where the job is done already, shards that do not
-  // answer soon are left out.
+  // As ShardCalls; `on_done` is called once, with LostVariablesError where a shard that is taken
+  // over has been started again since it was asked. Where the job is done already, shards that do
+  // not answer soon are left out.
   ShardInitializer(RecoverySpec spec, CommandHooks hooks, std::vector<PsControl*> shards,
                    Executor* executor, const Clock* clock, Callback<InitializedShards> on_done);
 
@@ -88,6 +89,7 @@ class ShardInitializer {
   void Announce(AnnounceTo to, void (ShardInitializer::*next)());
   void Judge();
   absl::Status FindReplicaViews();
+  absl::Status PrepareTakeOver();
   void Create();
   // What is to be said of a shard that has not created its variables.
   absl::Status CreationError(const absl::Status& status);

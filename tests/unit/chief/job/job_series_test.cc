@@ -167,6 +167,27 @@ TEST_CASE("a job that goes back stays the same, though no ps knows it any more")
   CHECK(second.term() == 6);
 }
 
+TEST_CASE("a chief whose only ps is started again while it takes over goes back") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  SetViewReply seen = WithVariables(2);
+  seen.set_job(55);
+  seen.set_term(4);
+  seen.set_epoch(3);
+  f.executor.Run();
+  f.ps.get_view.Answer(seen);
+  f.executor.Run();
+  CHECK(f.ps.set_view.front().epoch() == 3);
+  f.ps.set_view.Answer(SetViewReply());
+  f.executor.Run();
+  CHECK(f.ps.create.size() == 0);
+  const SetViewRequest second = f.TakeCommand();
+  CHECK(second.command().job() == 55);
+  CHECK(second.command().term() == 6);
+  CHECK(second.epoch() == 4);
+  CHECK_FALSE(f.ended.has_value());
+}
+
 TEST_CASE("a job without a checkpoint folder ends with what was lost") {
   Fixture f("");
   f.TakeCommand();

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "common/base/lost_variables.h"
 #include "tests/unit/chief/recovery/initializer_fixture.h"
 
 namespace lockstep::chief {
@@ -78,6 +79,22 @@ TEST_CASE("shards that have trained only when a chief commands them can go on wi
   CHECK_THAT(std::string(f.result->status().message()),
              Catch::Contains("is at step 101, and the job ends at step 100"));
   CHECK(f.initializer.takes_over());
+}
+
+TEST_CASE("a chief does not go on from shards that lose what they had before it commands them") {
+  const bool all = GENERATE(true, false);
+  RecoverySpec spec = Options();
+  spec.mode = GENERATE(StartMode::kBegin, StartMode::kResume, StartMode::kSucceed);
+  spec.variables.set_start_step(0);
+  InitializerFixture f(spec);
+  // Only the second one has made a step, where it alone is lost.
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(all ? 60 : 0)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Trained(all ? 60 : 1)));
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(all ? Seen(55, 3, 3) : Trained(0)));
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Seen(55, 3, 3)));
+  CHECK(f.a.create.size() == 0);
+  REQUIRE(f.result.has_value());
+  CHECK(f.result->status() == LostVariablesError(all ? "ps 0 (a:1)" : "ps 1 (b:2)"));
 }
 
 TEST_CASE("a job that never began is taken over with its id") {
