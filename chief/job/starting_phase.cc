@@ -107,6 +107,9 @@ void StartingPhase::Start() {
 
 CommandHooks StartingPhase::MakeHooks() {
   return {.may_take = [job = job_](const SetViewRequest& view) -> absl::Status {
+            if (job->lease != nullptr) {
+              LOCKSTEP_RETURN_IF_ERROR(job->lease->MayAnnounce(view.command()));
+            }
             const auto& may_take = job->inputs.options.may_take;
             return may_take == nullptr ? absl::OkStatus() : may_take(view.command().term());
           },

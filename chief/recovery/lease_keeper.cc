@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 
 namespace lockstep::chief {
@@ -23,6 +24,16 @@ LeaseKeeper::LeaseKeeper(RenewLeaseRequest renewal, PsControl* step_shard, Execu
       next_(clock->Monotonic() + period_) {}
 
 void LeaseKeeper::SetCommand(const Command& command) { *renewal_.mutable_command() = command; }
+
+absl::Status LeaseKeeper::MayAnnounce(const Command& next) const {
+  if (!status_.ok()) return status_;
+  if (next.job() != command().job()) {
+    return absl::AbortedError(absl::StrCat("the ps serve job ", absl::Hex(next.job()), ", not job ",
+                                           absl::Hex(command().job()), ": another chief commands"));
+  }
+  if (next.term() <= command().term() + 1) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("another chief has taken term ", next.term() - 1));
+}
 
 void LeaseKeeper::Tick() {
   const absl::Duration now = clock_->Monotonic();

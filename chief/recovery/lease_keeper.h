@@ -29,6 +29,9 @@ class LeaseKeeper {
   void Tick();
   // ABORTED once the step shard has another chief.
   const absl::Status& status() const { return status_; }
+  // Whether this chief may announce a view with `next`, the command that follows from what the
+  // shards say: ABORTED where another chief has commanded since.
+  absl::Status MayAnnounce(const Command& next) const;
 
   // Renews no more.
   void Stop() { is_over_ = true; }

@@ -18,7 +18,10 @@ struct Fixture {
       : series(
             PlanWith(checkpoints), {.job_id = 9, .clusters = clusters, .waits_for_disk = true},
             {&ps}, &executor, &clock, [] {},
-            [this](absl::Status status) { ended = std::move(status); }) {
+            [this](absl::Status status) {
+              CHECK_FALSE(ended.has_value());
+              ended = std::move(status);
+            }) {
     series.Start();
   }
   static JobPlan PlanWith(const std::string& checkpoints) {
@@ -149,6 +152,59 @@ TEST_CASE("an answer to a run that is gone harms nobody") {
   f.TakeCommand();
   CHECK_FALSE(f.ended.has_value());
   CHECK(f.series.job()->record().global_step == GlobalStep(0));
+}
+
+TEST_CASE("a chief that goes back while another one takes command does not take it back") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  f.TakeCommand();
+  f.LoseVariables();
+  // It is stopped for longer than its lease, and goes on.
+  f.clock.Advance(absl::Seconds(10));
+  f.series.Tick();
+  REQUIRE(f.ps.renewals.size() == 1);
+  SetViewReply seen;
+  seen.set_job(9);
+  seen.set_term(2);
+  SECTION("as the step shard answers its lease") {
+    f.ps.renewals.Answer(absl::AbortedError("another chief commands"));
+    seen.set_term(GENERATE(1, 2));
+  }
+  SECTION("as the shards' term says") {}
+  SECTION("as the shards' job says, which were all started again") {
+    seen.set_job(10);
+    seen.set_term(1);
+  }
+  f.executor.AwaitWork();
+  REQUIRE(f.ps.get_view.size() == 1);
+  f.ps.get_view.Answer(seen);
+  f.executor.Run();
+  CHECK(f.ps.set_view.size() == 0);
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kFenced);
+  f.series.Tick();
+}
+
+TEST_CASE("a chief that goes back and finds its next term taken does not take the one after that") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  f.TakeCommand();
+  f.LoseVariables();
+  f.executor.AwaitWork();
+  f.ps.get_view.Answer(SetViewReply());
+  f.executor.Run();
+  REQUIRE(f.ps.set_view.size() == 1);
+  CHECK(f.ps.set_view.front().command().term() == 2);
+  f.ps.set_view.Answer(absl::AbortedError("term 2 belongs to another chief"));
+  f.executor.Run();
+  SetViewReply seen;
+  seen.set_job(9);
+  seen.set_term(2);
+  f.ps.get_view.Answer(seen);
+  f.executor.Run();
+  CHECK(f.ps.set_view.size() == 0);
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kFenced);
 }
 
 TEST_CASE("a job that goes back stays the same, though no ps knows it any more") {

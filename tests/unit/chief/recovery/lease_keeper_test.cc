@@ -57,6 +57,23 @@ TEST_CASE("a step shard that is away is no error, one that another chief has is"
   CHECK(absl::IsAborted(f.lease.status()));
 }
 
+TEST_CASE("a chief may go on with the next term of its job, until another one has commanded") {
+  Fixture f;
+  Command command;
+  command.set_term(4);
+  CHECK(f.lease.MayAnnounce(command).ok());
+  command.set_term(5);
+  CHECK(f.lease.MayAnnounce(command) == absl::AbortedError("another chief has taken term 4"));
+  command.set_term(4);
+  command.set_job(0xab);
+  CHECK(f.lease.MayAnnounce(command) ==
+        absl::AbortedError("the ps serve job ab, not job 0: another chief commands"));
+  f.Pass(absl::Milliseconds(500));
+  f.Answer(absl::AbortedError("term 4 belongs to another chief"));
+  command.set_job(0);
+  CHECK(f.lease.MayAnnounce(command) == f.lease.status());
+}
+
 TEST_CASE("after a further view its command renews the lease") {
   Fixture f;
   Command command;
