@@ -35,8 +35,14 @@ void FailoverTransport::MoveTo(const std::string& address) {
     peer = std::shared_ptr<Peer>(new Peer{.address = address, .transport = connect_(address)});
     if (is_cancelled_) peer->transport->Cancel();
   }
+  if (current_ != nullptr) may_round_ = may_round_ && current_->transport->MayRound();
   current_ = peer;
   generation_.fetch_add(1);
+}
+
+bool FailoverTransport::MayRound() const {
+  absl::MutexLock lock(&mutex_);
+  return may_round_ && current_->transport->MayRound();
 }
 
 void FailoverTransport::Leave(uint64_t generation) {

@@ -35,7 +35,9 @@ class FailoverTransport final : public TensorTransport {
 
   void Open(const WorkerIdentity& worker, Callback<TransportInfo> done) override;
   std::string peer() const override { return current()->transport->peer(); }
-  bool MayRound() const override { return current()->transport->MayRound(); }
+  // Not with any peer once one of them has read by reference: a run whose ps is lost has the bits
+  // of one whose ps is not.
+  bool MayRound() const override;
   bool SendsByReference(std::span<const std::byte> values) const override {
     return current()->transport->SendsByReference(values);
   }
@@ -77,6 +79,8 @@ class FailoverTransport final : public TensorTransport {
   std::optional<WorkerIdentity> worker_ ABSL_GUARDED_BY(mutex_);  // of the last Open
   Places places_ ABSL_GUARDED_BY(mutex_);                         // as the chief said last
   std::shared_ptr<Peer> current_ ABSL_GUARDED_BY(mutex_);
+  // Whether every peer that was current before might be sent rounded tensors.
+  bool may_round_ ABSL_GUARDED_BY(mutex_) = true;
   std::map<std::string, std::shared_ptr<Peer>> peers_ ABSL_GUARDED_BY(mutex_);  // by address
   // Cancelled. Kept until their calls have ended.
   std::vector<std::shared_ptr<Peer>> left_ ABSL_GUARDED_BY(mutex_);

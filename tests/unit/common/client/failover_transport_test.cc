@@ -22,7 +22,7 @@ class HeldTransport final : public TensorTransport {
     done(TransportInfo());
   }
   std::string peer() const override { return "held"; }
-  bool MayRound() const override { return true; }
+  bool MayRound() const override { return may_round; }
   bool SendsByReference(std::span<const std::byte>) const override { return false; }
   bool ReceivesByReference() const override { return false; }
   void Cancel() override { is_cancelled = true; }
@@ -38,6 +38,7 @@ class HeldTransport final : public TensorTransport {
 
   std::vector<Callback<ReceivedTensors>> calls;
   std::vector<uint32_t> opened_by;
+  bool may_round = true;
   bool is_cancelled = false;
 };
 
@@ -83,6 +84,23 @@ TEST_CASE("who wants to know is told of each move, for as long as it wants to") 
   on_move.reset();
   shard.transport.SetPlaces("elsewhere", "");
   CHECK(moves == 2);
+}
+
+TEST_CASE(
+    "a worker that has shared memory with one ps of a shard is not rounded by the other one") {
+  Shard shard;
+  CHECK(shard.transport.MayRound());
+  shard.peers["home"]->may_round = false;
+  SECTION("a failed call moves it") {
+    const auto lost = shard.Pull();
+    shard.peers["home"]->Answer(absl::UnavailableError("away"));
+  }
+  SECTION("the chief moves it, and the lost ps is forgotten") {
+    shard.transport.SetPlaces("host", "");
+    shard.transport.SetPlaces("host", "home");
+  }
+  REQUIRE(shard.peers.contains("host"));
+  CHECK_FALSE(shard.transport.MayRound());
 }
 
 TEST_CASE("calls go to the ps that serves while it answers") {
