@@ -25,8 +25,10 @@ void GradientMessages::Add(const GradientTensor& gradient) {
   // An empty sparse gradient is its indices alone.
   variable.by_reference =
       (!gradient.is_sparse || !bytes.empty()) && transport_->SendsByReference(bytes);
+  // What is read in place has its own type. The two answers may be of different peers.
   if (IsHalfWidth(options_.wire_dtype) && gradient.values.dtype == DType::kFloat32 &&
-      !gradient.is_sparse && !gradient.is_statistic && transport_->MayRound()) {
+      !gradient.is_sparse && !gradient.is_statistic && !variable.by_reference &&
+      transport_->MayRound()) {
     variable.narrow_type = options_.wire_dtype;
   }
   plan_->Add(std::move(variable));

@@ -1,8 +1,10 @@
 // A PsData whose answers the test decides, on the calling thread.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,8 +33,10 @@ class FakePsData final : public PsData {
   }
   void Cancel() override {}
   bool SharesMemory() const override { return shares_memory; }
+  bool SendsByReference(std::span<const std::byte>) const override { return sees_gradients; }
 
   bool shares_memory = false;
+  bool sees_gradients = false;
 };
 
 }  // namespace lockstep

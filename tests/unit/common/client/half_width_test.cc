@@ -142,6 +142,24 @@ TEST_CASE("Trained gradients arrive rounded, the same bits whenever they are sen
   }
 }
 
+TEST_CASE("What the ps sees where it is keeps its type, also if calls move to a ps that rounds") {
+  // One ps has answered whether it sees the gradient, the next one whether it may be rounded.
+  FakePsData ps;
+  ps.sees_gradients = true;
+  REQUIRE(ps.MayRound());
+  GradientMessages gradient(SmallMessages(DType::kBFloat16), &ps);
+  gradient.Begin(PushSeq(1), GlobalStep(0), 1);
+  const Tensor values(DType::kFloat32, Shape({5}));
+  gradient.Add({VariableId(0), values.shape(), values.view()});
+  const std::optional<PushCall> push = gradient.Next(absl::ZeroDuration());
+  REQUIRE(push.has_value());
+  CHECK(push->header->pieces(0).dtype() == FLOAT32);
+  CHECK(push->header->pieces(0).size() == values.num_bytes());
+  REQUIRE(push->tensors.size() == 1);
+  CHECK(push->tensors[0].by_reference);
+  CHECK_FALSE(push->tensors[0].rounded_to.has_value());
+}
+
 // Variable i has values[i]; dense float32 ones come as the request wants them.
 absl::StatusOr<std::unique_ptr<PulledValues>> Serve(const std::vector<Tensor>& values,
                                                     const PullRequest& request) {
