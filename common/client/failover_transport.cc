@@ -112,16 +112,22 @@ void FailoverTransport::OpenAgain() {
     absl::MutexLock lock(&mutex_);
     worker = worker_;
   }
-  if (!worker.has_value()) return;
-  current()->transport->Open(*worker, [](const absl::StatusOr<TransportInfo>&) {});
+  if (worker.has_value()) Open(*worker, [](const absl::StatusOr<TransportInfo>&) {});
 }
 
 void FailoverTransport::Open(const WorkerIdentity& worker, Callback<TransportInfo> done) {
+  Peer* to = nullptr;
   {
     absl::MutexLock lock(&mutex_);
     worker_ = worker;
+    to = current_.get();
+    to->in_flight.fetch_add(1);
   }
-  current()->transport->Open(worker, std::move(done));
+  to->transport->Open(worker,
+                      [to, done = std::move(done)](absl::StatusOr<TransportInfo> info) mutable {
+                        to->in_flight.fetch_sub(1);
+                        done(std::move(info));
+                      });
 }
 
 void FailoverTransport::Cancel() {

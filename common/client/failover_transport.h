@@ -52,8 +52,8 @@ class FailoverTransport final : public TensorTransport {
  private:
   struct Peer {
     const std::string address;
-    const std::unique_ptr<TensorTransport> transport;
-    std::atomic<int> in_flight = 0;  // calls
+    std::atomic<int> in_flight = 0;                    // calls, those of Open too
+    const std::unique_ptr<TensorTransport> transport;  // last: its callbacks use the rest
   };
   struct Places {
     std::string address;

@@ -14,12 +14,16 @@
 namespace lockstep {
 namespace {
 
-// Calls wait until the test answers them.
+// Calls wait until the test answers them, Open only if it says so.
 class HeldTransport final : public TensorTransport {
  public:
   void Open(const WorkerIdentity& worker, Callback<TransportInfo> done) override {
     opened_by.push_back(worker.worker());
-    done(TransportInfo());
+    if (holds_opens) {
+      opens.push_back(std::move(done));
+    } else {
+      done(open_answer);
+    }
   }
   std::string peer() const override { return "held"; }
   bool MayRound() const override { return may_round; }
@@ -38,6 +42,10 @@ class HeldTransport final : public TensorTransport {
 
   std::vector<Callback<ReceivedTensors>> calls;
   std::vector<uint32_t> opened_by;
+  std::vector<Callback<TransportInfo>> opens;  // that wait
+  bool holds_opens = false;
+  absl::StatusOr<TransportInfo> open_answer = TransportInfo();
+  std::shared_ptr<int> life = std::make_shared<int>();  // ends with the transport
   bool may_round = true;
   bool is_cancelled = false;
 };
@@ -138,6 +146,23 @@ TEST_CASE("a call that a peer cannot serve sends the next ones to the other, and
   shard.peers["home"]->Answer(ReceivedTensors());
   CHECK((*served)->ok());
   CHECK(shard.connections == 2);
+}
+
+TEST_CASE("a peer that has been left stays until its Open has ended") {
+  Shard shard;
+  HeldTransport* const home = shard.peers["home"];
+  const std::weak_ptr<int> life = home->life;
+  home->holds_opens = true;
+  bool is_told = false;
+  shard.transport.Open(WorkerIdentity(),
+                       [&](const absl::StatusOr<TransportInfo>&) { is_told = true; });
+  shard.transport.SetPlaces("host", "");
+  shard.transport.SetPlaces("host", "elsewhere");
+  REQUIRE_FALSE(life.expired());
+  home->opens.front()(absl::CancelledError("cancelled"));
+  CHECK(is_told);
+  shard.transport.SetPlaces("host", "");
+  CHECK(life.expired());
 }
 
 TEST_CASE("calls that were under way together move once, and what the left peer said is void") {
