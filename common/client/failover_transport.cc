@@ -125,6 +125,8 @@ void FailoverTransport::Open(const WorkerIdentity& worker, Callback<TransportInf
   }
   to->transport->Open(worker,
                       [to, done = std::move(done)](absl::StatusOr<TransportInfo> info) mutable {
+                        // A copy shares memory only once it serves.
+                        to->needs_open.store(!info.ok());
                         to->in_flight.fetch_sub(1);
                         done(std::move(info));
                       });
@@ -151,6 +153,7 @@ void FailoverTransport::Start(const CallOptions& options, google::protobuf::Mess
     to->in_flight.fetch_add(1);
     generation = generation_.load();
   }
+  if (to->needs_open.load() && to->needs_open.exchange(false)) OpenAgain();
   to->transport->Start(options, header, tensors, reply,
                        [this, to, generation,
                         done = std::move(done)](absl::StatusOr<ReceivedTensors> received) mutable {

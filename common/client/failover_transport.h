@@ -52,7 +52,8 @@ class FailoverTransport final : public TensorTransport {
  private:
   struct Peer {
     const std::string address;
-    std::atomic<int> in_flight = 0;                    // calls, those of Open too
+    std::atomic<int> in_flight = 0;        // calls, those of Open too
+    std::atomic<bool> needs_open = false;  // the last Open failed: the next call opens it again
     const std::unique_ptr<TensorTransport> transport;  // last: its callbacks use the rest
   };
   struct Places {

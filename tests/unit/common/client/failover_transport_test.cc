@@ -148,6 +148,28 @@ TEST_CASE("a call that a peer cannot serve sends the next ones to the other, and
   CHECK(shard.connections == 2);
 }
 
+TEST_CASE("a peer that could not be opened is opened again with the next call, until it answers") {
+  Shard shard;
+  shard.transport.Open(WorkerIdentity(), [](const absl::StatusOr<TransportInfo>&) {});
+  const auto move_from = [&shard](const std::string& address) {
+    const auto lost = shard.Pull();
+    shard.peers[address]->Answer(absl::UnavailableError("away"));
+  };
+  move_from("home");
+  move_from("host");
+  HeldTransport* const host = shard.peers["host"];
+  host->open_answer = absl::UnavailableError("keeps a copy");
+  move_from("home");
+  const size_t opened = host->opened_by.size();
+  const auto first = shard.Pull();
+  CHECK(host->opened_by.size() == opened + 1);
+  host->open_answer = TransportInfo();
+  const auto second = shard.Pull();
+  CHECK(host->opened_by.size() == opened + 2);
+  const auto third = shard.Pull();
+  CHECK(host->opened_by.size() == opened + 2);
+}
+
 TEST_CASE("a peer that has been left stays until its Open has ended") {
   Shard shard;
   HeldTransport* const home = shard.peers["home"];
