@@ -9,7 +9,8 @@
 namespace lockstep::worker {
 namespace {
 
-constexpr uint64_t kPiece = uint64_t{1} << 20;
+// A link of 53 KB/s carries one within the 5 s that a member has to answer.
+constexpr uint64_t kPiece = uint64_t{256} << 10;
 // A member may still be on its way to the version.
 constexpr absl::Duration kPause = absl::Milliseconds(20);
 // One that hangs is lost before, and then there is another group.

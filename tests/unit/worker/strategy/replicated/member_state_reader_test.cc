@@ -9,6 +9,7 @@
 #include "tests/support/await.h"
 #include "tests/support/manual_time.h"
 #include "tests/unit/worker/strategy/replicated/layout_for_tests.h"
+#include "worker/peer/peer_methods.h"
 
 namespace lockstep::worker {
 namespace {
@@ -37,7 +38,28 @@ class FakeMembers final : public MemberStates {
   std::optional<uint64_t> total;
 };
 
-// 1.6 MB of variables and slots: two pieces.
+// To the members over a link of 70 KB/s. A call that is not over at its deadline fails.
+class ThinLink final : public MemberStates {
+ public:
+  ThinLink(MemberStates* members, test::ManualTime* time) : members_(members), time_(time) {}
+  void ReadState(int position, GlobalStep version, uint64_t offset, uint64_t size,
+                 Callback<StatePiece> done) override {
+    members_->ReadState(
+        position, version, offset, size,
+        [this, done = std::move(done)](absl::StatusOr<StatePiece> piece) mutable {
+          const absl::Duration takes = absl::Seconds(1) * piece->bytes.size() / 70'000;
+          if (takes > kReadState.deadline) piece = absl::DeadlineExceededError("too slow");
+          time_->After(std::min(takes, kReadState.deadline),
+                       [done = std::move(done), piece]() mutable { done(std::move(piece)); });
+        });
+  }
+
+ private:
+  MemberStates* const members_;
+  test::ManualTime* const time_;
+};
+
+// 1.6 MB of variables and slots: seven pieces.
 struct Fixture {
   Fixture() {
     float next = 1;
@@ -47,9 +69,10 @@ struct Fixture {
     }
   }
 
-  absl::StatusOr<ReplicaState> Read(int pauses = 100) {
+  absl::StatusOr<ReplicaState> Read(int pauses = 100) { return ReadFrom(&members, pauses); }
+  absl::StatusOr<ReplicaState> ReadFrom(MemberStates* states, int pauses) {
     Answer<ReplicaState> answer;
-    reader.Read(GlobalStep(7), &members, {0, 2}, answer.done());
+    reader.Read(GlobalStep(7), states, {0, 2}, answer.done());
     for (int i = 0; i < pauses && !answer.answered(); ++i) time.Advance(absl::Milliseconds(20));
     if (!answer.answered()) reader.Cancel();
     return answer.Wait();
@@ -73,7 +96,7 @@ TEST_CASE("every variable, slot and number arrives") {
   Fixture f;
   absl::StatusOr<ReplicaState> read = f.Read();
   REQUIRE(read.ok());
-  CHECK(f.members.asked == std::vector<int>{0, 0});
+  CHECK(f.members.asked == std::vector<int>(7, 0));
   CHECK(read->version == GlobalStep(7));
   CHECK(read->scalars == std::vector<float>{0.5f, 0.25f});
   REQUIRE(read->slots[0].size() == 2);
@@ -90,7 +113,13 @@ TEST_CASE("a member that has not come so far, or is gone, is passed over") {
                                  absl::FailedPreconditionError("takes no part yet"),
                                  absl::DeadlineExceededError("silent"));
   CHECK(f.Read().ok());
-  CHECK(f.members.asked == std::vector<int>{0, 2, 2});
+  CHECK(f.members.asked == std::vector<int>{0, 2, 2, 2, 2, 2, 2, 2});
+}
+
+TEST_CASE("a state that takes longer on the link than any deadline arrives") {
+  Fixture f;
+  ThinLink link(&f.members, &f.time);
+  CHECK(f.ReadFrom(&link, 2000).ok());
 }
 
 TEST_CASE("a newer view, another model, and a cancelled job end the reading") {
