@@ -65,20 +65,26 @@ void FillLocalSync(const LoadReport& report, LocalSyncStatus* status) {
 
 absl::StatusOr<std::unique_ptr<WorkerJob>> WorkerJob::Create(WorkerJobOptions options,
                                                              ChiefClient* chief) {
-  std::unique_ptr<WorkerJob> run(new WorkerJob(std::move(options), chief));
-  run->StartHeartbeat();
-  if (absl::Status status = run->Prepare(); !status.ok()) {
+  const RegisterTaskReply& job = options.registration;
+  absl::Status status = CheckRegistration(job, options.worker, options.ps_addresses.size());
+  const int num_trainers = status.ok() ? NumTrainers(job.job()) : 0;
+  std::unique_ptr<WorkerJob> run(new WorkerJob(std::move(options), chief, num_trainers));
+  if (status.ok()) {
+    run->StartHeartbeat();
+    status = run->Prepare();
+  }
+  if (!status.ok()) {
     run->ReportFailure(status);
     return status;
   }
   return run;
 }
 
-WorkerJob::WorkerJob(WorkerJobOptions options, ChiefClient* chief)
+WorkerJob::WorkerJob(WorkerJobOptions options, ChiefClient* chief, int num_trainers)
     : options_(std::move(options)),
       chief_(chief),
       identity_(IdentityOf(options_)),
-      progress_(NumTrainers(options_.registration.job())),
+      progress_(static_cast<size_t>(num_trainers)),
       timer_(options_.queue) {}
 
 WorkerJob::~WorkerJob() {
@@ -144,7 +150,6 @@ void WorkerJob::TellGroup() {
 
 absl::Status WorkerJob::Prepare() {
   const RegisterTaskReply& job = options_.registration;
-  LOCKSTEP_RETURN_IF_ERROR(CheckRegistration(job, options_.worker, options_.ps_addresses.size()));
   for (Progress& progress : progress_) {
     progress.StartStep(GlobalStep(job.start_step()));
     progress.WaitFor("its own data");

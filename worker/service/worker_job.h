@@ -61,8 +61,8 @@ struct WorkerJobOptions {
 
 class WorkerJob {
  public:
-  // `chief` outlives the run. An error of the data or the model is told to the chief, so that the
-  // job ends with it.
+  // `chief` outlives the run. An error of the registration, the data or the model is told to the
+  // chief, so that the job ends with it.
   static absl::StatusOr<std::unique_ptr<WorkerJob>> Create(WorkerJobOptions options,
                                                            ChiefClient* chief);
   // Ends the threads; waits for the peers' calls in flight.
@@ -76,7 +76,8 @@ class WorkerJob {
   void FillStatus(ProcessStatus* status) const;
 
  private:
-  WorkerJob(WorkerJobOptions options, ChiefClient* chief);
+  // Of a registration that is not sound there are no trainers, and nothing else is made.
+  WorkerJob(WorkerJobOptions options, ChiefClient* chief, int num_trainers);
   void StartHeartbeat();
   absl::Status Prepare();
   void OnReply(const HeartbeatReply& reply);

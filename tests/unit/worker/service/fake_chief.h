@@ -19,15 +19,22 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
   FakeChief() {
     Handle(kRegisterTask, std::bind_front(&FakeChief::RegisterTask, this));
     Handle(kHeartbeat, std::bind_front(&FakeChief::Heartbeat, this));
-    Handle(kReportError, [](const ReportErrorRequest&, Callback<ReportErrorReply> done) {
-      done(ReportErrorReply());
-    });
+    Handle(kReportError,
+           [this](const ReportErrorRequest& request, Callback<ReportErrorReply> done) {
+             reports.push_back(request);
+             if (reports.size() <= failing_reports) return done(absl::UnavailableError("away"));
+             done(ReportErrorReply());
+           });
   }
 
   // Answers at once with the next scripted reply; the last one repeats.
   std::deque<absl::StatusOr<RegisterTaskReply>> registrations;
   int registrations_seen = 0;
   RegisterTaskRequest last_registration;
+
+  // Answers so many UNAVAILABLE, and the others OK.
+  size_t failing_reports = 0;
+  std::vector<ReportErrorRequest> reports;  // all that came
 
   // Waits for a heartbeat and returns its request.
   HeartbeatRequest NextHeartbeat() {
