@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "common/base/await.h"
 #include "common/base/exit_code.h"
 #include "common/base/lost_variables.h"
+#include "common/base/retry_policy.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "worker/device/pinned_tensor.h"
@@ -50,6 +51,11 @@ bool IsOf(const VariableLayout& layout, const ModelGraph& graph) {
 // Whether the chief ever leases a range of the test set.
 bool IsEvaluated(const JobDef& job) {
   return job.evaluation().every_steps() > 0 || !job.evaluation().not_at_end();
+}
+
+// A standby takes over when the lease of a lost chief ends, which is as long as that of a worker.
+absl::Duration ReportPatience(const WorkerJobOptions& options) {
+  return std::min(2 * absl::Milliseconds(options.registration.lease_ms()), options.patience);
 }
 
 void FillLocalSync(const LoadReport& report, LocalSyncStatus* status) {
@@ -308,7 +314,7 @@ absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
     if (end.has_value() || !stop->HasBeenNotified()) continue;
     const absl::Duration now = Clock::Real()->Monotonic();
     if (!told.has_value()) told = now;
-    if (MayLeave(now - *told)) end = absl::CancelledError("told to stop");
+    if (MayLeave(now - *told)) EndWith(absl::CancelledError("told to stop"));
   }
   for (const auto& trainer : trainers_) trainer->Cancel();
   links_->Cancel();
@@ -354,21 +360,28 @@ void WorkerJob::ReportFailure(const absl::Status& failure) {
   request.set_incarnation(options_.incarnation);
   request.set_message(std::string(failure.message()));
   request.set_exit_code(static_cast<int>(code));
-  absl::Notification told;
-  chief_->Call(kReportError, request, [&](absl::StatusOr<ReportErrorReply> reply) {
-    if (!reply.ok())
-      log::Warning(
-          absl::StrCat("the chief was not told of the failure: ", reply.status().message()));
-    told.Notify();
-  });
-  told.WaitForNotification();
+  RetryPolicy retry(CallKind::kPlain, {.patience = ReportPatience(options_)});
+  while (true) {
+    const absl::StatusOr<ReportErrorReply> reply =
+        Await<ReportErrorReply>([&](Callback<ReportErrorReply> done) {
+          chief_->Call(kReportError, request, std::move(done));
+        });
+    if (reply.ok()) return;
+    const auto pause = retry.OnFailure(reply.status(), Clock::Real()->Monotonic());
+    if (!pause.has_value()) {
+      log::Warning(absl::StrCat("the chief was not told of the failure: ",
+                                retry.GivenUp(reply.status()).message()));
+      return;
+    }
+    if (AwaitEnd(*pause).has_value()) return;
+  }
 }
 
 void WorkerJob::EndWith(absl::Status status) {
   absl::MutexLock lock(&mutex_);
   if (end_.has_value()) return;
   end_ = std::move(status);
-  ended_.Signal();
+  ended_.SignalAll();
 }
 
 }  // namespace lockstep::worker

@@ -96,6 +96,8 @@ class WorkerJob {
   // Whether a worker that was told to stop so long ago may end now: it departs first, or finishes
   // the gradient at hand.
   bool MayLeave(absl::Duration told_for);
+  // Blocks until the chief has heard of it, until it was away for longer than a standby takes, or
+  // until the job ends here.
   void ReportFailure(const absl::Status& failure);
   void EndWith(absl::Status status);
   bool HasEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); }

@@ -42,5 +42,13 @@ TEST_CASE("a registration that makes no sense ends the job, and the worker with 
   CHECK(chief.reports[0].exit_code() == static_cast<int>(ExitCode::kBadConfiguration));
 }
 
+TEST_CASE("a chief that is away for a moment hears of a failure, too") {
+  rpc::EventQueue queue;
+  FakeChief chief;
+  chief.failing_reports = 2;
+  CHECK_FALSE(WorkerJob::Create(Broken(&queue), &chief).ok());
+  CHECK(chief.reports.size() == 3);
+}
+
 }  // namespace
 }  // namespace lockstep::worker
