@@ -325,10 +325,11 @@ void WorkerCalls::AnswerHeartbeats(
 }
 
 void WorkerCalls::ReportError(const ReportErrorRequest& request, Answer<ReportErrorReply> answer) {
+  // Of a member of the job that this chief takes over.
+  if (!job_.has_value()) return answer(absl::UnavailableError("the job has not begun"));
   answer(ReportErrorReply());
   const WorkerIndex worker(request.worker());
-  if (!job_.has_value() || request.job_id() != job_->job_id() ||
-      worker.value() >= membership_->members().size()) {
+  if (request.job_id() != job_->job_id() || worker.value() >= membership_->members().size()) {
     return;
   }
   const MemberRecord& member = membership_->members()[worker.value()];

@@ -329,6 +329,18 @@ TEST_CASE("an error report of a process that was replaced, or of another job, is
   CHECK_FALSE(f.failure.has_value());
 }
 
+TEST_CASE("an error report that comes before the job has begun is to be repeated") {
+  Fixture f;
+  ReportErrorRequest request;
+  request.set_job_id(9);
+  request.set_worker(1);
+  request.set_incarnation(20);
+  auto [got, answer] = Arm<ReportErrorReply>();
+  f.calls.ReportError(request, std::move(answer));
+  REQUIRE(got->has_value());
+  CHECK(absl::IsUnavailable((*got)->status()));
+}
+
 TEST_CASE("an answer that nobody gives says that the chief is stopping") {
   auto [got, answer] = Arm<HeartbeatReply>();
   { const Answer<HeartbeatReply> dropped = std::move(answer); }
