@@ -56,15 +56,15 @@ class GroupReducer {
   virtual MutableTensorView tensor(int tower, int i) const = 0;
 
   // gradients[tower][i], each of the tensor's dtype and number of elements, of a gathered tensor of
-  // those of the tower's share (CHECK), are read until
-  // `done`, which is called once, on any thread or before the call returns, never under a lock. No
-  // reduction may run (CHECK). After OK, tensor(tower, i) has the result, the same bits for all
-  // towers of all members. `step` travels with the messages: members that reduce different steps
-  // get INVALID_ARGUMENT.
+  // those of the tower's share (CHECK), are read until `done`, which is called once, on any thread
+  // or before the call returns, never under a lock. No reduction may run (CHECK). After OK,
+  // tensor(tower, i) has the result, the same bits for all towers of all members. `step` travels
+  // with the messages.
   //
   // Errors are final: every later Reduce ends with the same one, and the group needs a new reducer.
-  // ABORTED: the group has a newer view. UNAVAILABLE, DEADLINE_EXCEEDED: a member, which is named,
-  // is gone or silent. INVALID_ARGUMENT: a member reduces something else; both are named.
+  // ABORTED: the group has a newer view, or a member reduces another step. UNAVAILABLE,
+  // DEADLINE_EXCEEDED: a member, which is named, is gone or silent. INVALID_ARGUMENT: a member
+  // reduces something else; both are named.
   virtual void Reduce(int64_t step, absl::Span<const std::vector<TensorView>> gradients,
                       StatusCallback done) = 0;
   // Ends the running reduction and all later ones with `reason`, which is an error.
