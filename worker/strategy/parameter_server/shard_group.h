@@ -69,7 +69,7 @@ class ShardGroup {
   // get gradients.
   void Begin(PushSeq push_seq, GlobalStep step, std::span<const GlobalStep> stamps);
   // The gradients of these variables are final: they are sent as far as the window allows. They
-  // stay unchanged until the callback of End.
+  // stay unchanged until the callback of End, with shards_may_move until that of AwaitToken.
   void Add(std::span<const int> variables, std::span<const MutableTensorView> gradients);
   // Whether a shard will answer End only when the step is over.
   bool HoldsGradient() const;
