@@ -27,7 +27,7 @@ struct PushCall {
 // What comes of one.
 using PushAnswer = absl::StatusOr<std::shared_ptr<PushReply>>;
 
-// Thread-compatible. Between gradients nothing is allocated anew but messages.
+// Thread-compatible. Each gradient allocates a plan and messages, but nothing of a tensor's size.
 class GradientMessages {
  public:
   // `transport` says what it sends by reference, and whether it rounds.
