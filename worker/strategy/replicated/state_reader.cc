@@ -32,8 +32,13 @@ void StateReader::Read(GlobalStep version, Callback<ReplicaState> done) {
 
 void StateReader::Cancel() {
   is_cancelled_ = true;
-  absl::MutexLock lock(&mutex_);
-  for (const auto& session : sessions_) session->Cancel();
+  std::vector<ShardSession*> sessions;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& session : sessions_) sessions.push_back(session.get());
+  }
+  // Without the lock: it calls back.
+  for (ShardSession* const session : sessions) session->Cancel();
 }
 
 std::vector<std::vector<FetchTarget>> StateReader::TargetsOf(const std::string& name) {
