@@ -13,12 +13,18 @@ void ReplicaServer::Serve(const Replicas* replicas) {
 }
 
 void ReplicaServer::Change(absl::FunctionRef<void()> apply) {
-  absl::MutexLock lock(&mutex_);
+  {
+    absl::MutexLock lock(&mutex_);
+    is_changing_ = true;
+  }
   apply();
+  absl::MutexLock lock(&mutex_);
+  is_changing_ = false;
 }
 
 absl::StatusOr<StatePiece> ReplicaServer::Read(GlobalStep version, uint64_t offset, uint64_t size) {
   absl::MutexLock lock(&mutex_);
+  if (is_changing_) return absl::UnavailableError("this worker makes its next version");
   if (replicas_ == nullptr) return absl::UnavailableError("this worker has no variables yet");
   if (replicas_->version() != version) {
     return absl::UnavailableError(absl::StrCat(

@@ -1,7 +1,9 @@
 #include "worker/strategy/replicated/replica_server.h"
 
 #include <catch2/catch.hpp>
+#include <thread>
 
+#include "common/base/monotonic_wait.h"
 #include "tests/unit/worker/strategy/replicated/layout_for_tests.h"
 
 namespace lockstep::worker {
@@ -32,6 +34,24 @@ TEST_CASE("a version is read while this worker has it, and no other") {
   const std::vector<float> expected = {2, 3};
   REQUIRE(piece->bytes.size() == 2 * sizeof(float));
   CHECK(std::memcmp(piece->bytes.data(), expected.data(), piece->bytes.size()) == 0);
+}
+
+TEST_CASE("a read does not wait for a version that is being made") {
+  ReplicaServer server;
+  MonotonicNotification answered;
+  absl::Status answer;
+  bool is_in_time = false;
+  std::thread reader;
+  server.Change([&] {
+    reader = std::thread([&] {
+      answer = server.Read(GlobalStep(7), 0, 4).status();
+      answered.Notify();
+    });
+    is_in_time = answered.WaitFor(absl::Seconds(10));
+  });
+  reader.join();
+  CHECK(is_in_time);
+  CHECK_THAT(std::string(answer.message()), Catch::Contains("makes its next version"));
 }
 
 }  // namespace
