@@ -91,7 +91,11 @@ WorkerJob::WorkerJob(WorkerJobOptions options, ChiefClient* chief, int num_train
       chief_(chief),
       identity_(IdentityOf(options_)),
       progress_(static_cast<size_t>(num_trainers)),
-      timer_(options_.queue) {}
+      timer_(options_.queue) {
+  if (options_.registration.job().strategy().has_replicated()) {
+    tell_group_ = std::make_unique<BackgroundCall>([this] { TellGroup(); });
+  }
+}
 
 WorkerJob::~WorkerJob() {
   // The evaluator tells the heartbeat of results and the heartbeat asks the evaluator for them: the
@@ -138,7 +142,7 @@ void WorkerJob::OnReply(const HeartbeatReply& reply) {
     if (evaluator_) evaluator_->SetLeases(reply.leases());
     if (reply.has_group()) group_ = reply.group();
   }
-  TellGroup();
+  if (tell_group_ != nullptr && reply.has_group()) tell_group_->Request();
   if (reply.has_cluster() && options_.on_cluster != nullptr) options_.on_cluster(reply.cluster());
   if (is_connected_.load()) links_->SetPlaces(reply.shards());
 }

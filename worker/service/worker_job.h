@@ -24,6 +24,7 @@
 #include "worker/data/pipeline.h"
 #include "worker/device/device.h"
 #include "worker/evaluate/evaluator.h"
+#include "worker/service/background_call.h"
 #include "worker/service/heartbeat.h"
 #include "worker/service/shard_links.h"
 #include "worker/service/shared_memory.h"
@@ -130,6 +131,9 @@ class WorkerJob {
   std::optional<GroupView> group_ ABSL_GUARDED_BY(mutex_);  // the chief's newest
   Trainer* replicated_ ABSL_GUARDED_BY(mutex_) = nullptr;   // once it is made
   std::unique_ptr<Evaluator> evaluator_ ABSL_GUARDED_BY(mutex_);
+  // Of a replicated job: TellGroup, away from the queue's thread. Each group takes memory for all
+  // gradients of all towers, which may last longer than a lease.
+  std::unique_ptr<BackgroundCall> tell_group_;
   // From the first moment, since opening the data may take longer than a lease. Calls into all
   // above.
   std::unique_ptr<Heartbeat> heartbeat_;
