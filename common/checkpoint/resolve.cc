@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -69,12 +70,25 @@ absl::StatusOr<Contents> ReadContents(const std::string& root) {
   return contents;
 }
 
+// Of a folder with this owner. Where it has saved nothing and its origin is damaged, that may be
+// the only one of its epoch: what is beyond it is abandoned.
+std::vector<int64_t> StepsOfOwner(const Contents& contents, const HistoryTip& tip) {
+  std::vector<HistoryPoint> points = contents.points;
+  const bool has_saved = std::ranges::any_of(
+      points, [&tip](const HistoryPoint& point) { return point.epoch >= tip.epoch; });
+  if (!has_saved && tip.origin.epoch > 0 && contents.IsDamaged(tip.origin.step)) {
+    std::erase_if(points,
+                  [&tip](const HistoryPoint& point) { return point.step > tip.origin.step; });
+  }
+  return StepsThatGoOn(points, tip);
+}
+
 // Steps to try, in this order.
 std::vector<int64_t> Candidates(const std::string& root, Contents* contents) {
   const absl::StatusOr<std::optional<FolderOwner>> owner = ReadOwner(root);
   if (!owner.ok()) contents->warnings.emplace_back(owner.status().message());
   if (owner.ok() && owner->has_value()) {
-    return StepsThatGoOn(contents->points, HistoryTip{(*owner)->epoch, (*owner)->origin});
+    return StepsOfOwner(*contents, {(*owner)->epoch, (*owner)->origin});
   }
   // Without an owner the damaged manifest may be the only one of its epoch: what is beyond it may
   // be abandoned.

@@ -245,6 +245,22 @@ TEST_CASE("the only checkpoint is not called damaged where its storage has faile
   CHECK(ResolveCheckpoint(root.path()).ok());
 }
 
+TEST_CASE("a run goes on from no abandoned checkpoint while its origin cannot be read") {
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
+  SavingJob job(root.path(), 1, /*keep_last=*/2);
+  REQUIRE(job.Take().ok());
+  REQUIRE(job.Save(1).ok());
+  REQUIRE(job.Save(2).ok());
+  const FolderOwner owner{.epoch = kEpoch + 1, .origin = {.epoch = kEpoch, .step = 1}};
+  REQUIRE(WriteOwner(root.path(), owner, nullptr).ok());
+  SetDiskFaults(absl::StrCat(root.path(), ",read,ckpt-1/manifest.json,1,EIO"));
+  const absl::Status status = ResolveCheckpoint(root.path()).status();
+  Repair(root);
+  CHECK(IsStorageFailure(status));
+  CHECK(absl::StrContains(status.message(), root.Path("ckpt-1/manifest.json")));
+  CHECK(ResolveCheckpoint(root.path()).value_or("") == root.Path("ckpt-1"));
+}
+
 TEST_CASE("a checkpoint whose manifest cannot be opened is not taken for a folder of checkpoints") {
   const TemporaryFolder root(TemporaryFolder::kInMemory);
   SavingJob job(root.path(), 1, /*keep_last=*/2);

@@ -1,5 +1,6 @@
 // A checkpoint of which one byte is another one, or that ends too early, anywhere.
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -86,6 +87,28 @@ TEST_CASE("a checkpoint of which a file ends anywhere too early is not taken") {
     }
     root.Write(file, sound);
   }
+}
+
+TEST_CASE("while the origin of a run without checkpoints is damaged, nothing beyond it is taken") {
+  const TemporaryFolder root;
+  for (const int64_t step : {500, 1000, 1500}) {
+    REQUIRE(WriteExample(root.path(), step, 0, 1, {.epoch = 1}).ok());
+  }
+  const FolderOwner owner{.epoch = 2, .origin = {.epoch = 1, .step = 500}};
+  REQUIRE(WriteOwner(root.path(), owner, nullptr).ok());
+  root.Write("ckpt-500/manifest.json", "{");
+  const absl::Status none = ResolveCheckpoint(root.path()).status();
+  CHECK(absl::IsDataLoss(none));
+  CHECK(absl::StrContains(none.message(), root.Path("ckpt-500/manifest.json")));
+  CHECK(absl::StrContains(none.message(), "abandoned"));
+  CHECK(ResolveCheckpoint(root.Path("ckpt-1500")).ok());
+  // The one before leads to it.
+  REQUIRE(WriteExample(root.Path("run"), 200, 0, 1, {.epoch = 1}).ok());
+  std::filesystem::rename(root.Path("run/ckpt-200"), root.Path("ckpt-200"));
+  std::vector<std::string> warnings;
+  CHECK(ResolveCheckpoint(root.path(), &warnings).value_or("") == root.Path("ckpt-200"));
+  REQUIRE(warnings.size() == 1);
+  CHECK(absl::StrContains(warnings[0], absl::StrCat("skipped ", root.Path("ckpt-500"), ": ")));
 }
 
 TEST_CASE("a LATEST or an owner that is damaged anywhere loses no checkpoint") {
