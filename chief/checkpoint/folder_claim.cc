@@ -101,9 +101,10 @@ absl::Status FolderClaim::Take(FolderOwner wanted) {
   return absl::OkStatus();
 }
 
-bool FolderClaim::IsOwed() const {
+std::optional<FolderOwner> FolderClaim::Owed() const {
   absl::MutexLock lock(&mutex_);
-  return is_owed_;
+  if (!is_owed_) return std::nullopt;
+  return wanted_;
 }
 
 absl::Status FolderClaim::Ensure() {

@@ -21,7 +21,7 @@
 
 namespace lockstep::chief {
 
-// Thread-safe. Every call but `origin`, IsOwed, InheritLock, ReleaseLock and Abandon waits for the
+// Thread-safe. Every call but `origin`, Owed, InheritLock, ReleaseLock and Abandon waits for the
 // disk.
 class FolderClaim {
  public:
@@ -38,9 +38,9 @@ class FolderClaim {
   // Before a checkpoint is committed: does what Enter and Take could not. Errors as theirs, and as
   // WriteError says.
   absl::Status Ensure();
-  // Take could not write OWNER.json: the folder still looks like that of the one before, whose
-  // files nobody may touch, before Ensure. Does not wait for the disk.
-  bool IsOwed() const;
+  // What Take could not write to OWNER.json: the folder still looks like that of the one before,
+  // whose files nobody may touch, before Ensure. nullopt: nothing. Does not wait for the disk.
+  std::optional<FolderOwner> Owed() const;
   // After Take, before a file appears or goes. ABORTED naming the owner when that is another. A
   // folder without OWNER.json is nobody's.
   absl::Status Check() const;

@@ -117,8 +117,8 @@ void JobSeries::ReadPlan() {
   next_read_.reset();
   auto next = std::make_shared<absl::StatusOr<JobPlan>>();
   disk_.Run(
-      [next, plan = job()->plan(), lost = lost_] {
-        *next = GoBack(plan, lost);
+      [next, plan = job()->plan(), lost = lost_, owed = job()->owed_owner()] {
+        *next = GoBack(plan, lost, owed);
         return absl::OkStatus();
       },
       [this, next](const absl::Status&) { GoOn(std::move(*next)); });

@@ -125,7 +125,8 @@ CommandHooks StartingPhase::MakeHooks() {
                 const auto& on_taken = job_->inputs.options.on_taken;
                 if (on_taken != nullptr) on_taken(view.command().term());
                 FolderOwner owner = OwnerOf(*job_, view);
-                // What goes on has an origin that the chief before has written.
+                // The origin of what goes on is known to the chief before, which has written it
+                // unless its disk was full.
                 if (start != StartPoint::kTakeOver) {
                   owner.origin = job_->inputs.plan.origin;
                   owner.source = job_->inputs.plan.source();

@@ -80,7 +80,8 @@ absl::Status PlanRestore(const std::string& folder, const std::string& job_file,
 }
 
 // Everything broken is an error: beginning anew would bury what may be mended.
-absl::Status PlanResume(JobPlan* plan) {
+absl::Status PlanResume(const std::string& folder, JobPlan* plan) {
+  if (!folder.empty()) return RestoreFrom(folder, plan);
   const std::string& root = plan->job.checkpoint().folder();
   if (root.empty()) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string source, FindSource(root));
@@ -109,7 +110,7 @@ absl::Status FindStart(const StartChoice& start, const std::string& job_file, Jo
     case StartMode::kRestore:
       return PlanRestore(start.folder, job_file, plan);
     case StartMode::kResume:
-      return PlanResume(plan);
+      return PlanResume(start.folder, plan);
     case StartMode::kSucceed:
       return PlanSuccession(plan);
     case StartMode::kBegin:
@@ -130,9 +131,22 @@ absl::Status PlanStart(const StartChoice& start, const std::string& job_file, Jo
                        &plan->job);
 }
 
+// The checkpoint that the owner's epoch began from; empty: it began with the initial values, or
+// `root` says so itself, now that it has its owner. Before that nothing of the epoch was saved.
+absl::StatusOr<std::string> FindBeginning(const std::string& root, const FolderOwner& owed) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root));
+  if (owner.has_value() && owner->epoch >= owed.epoch) return "";
+  return owed.origin.epoch == 0 ? owed.source : CheckpointFolder(root, owed.origin.step);
+}
+
 }  // namespace
 
-absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost) {
+absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost,
+                               const std::optional<FolderOwner>& owed) {
+  StartChoice start{.mode = StartMode::kResume};
+  if (owed.has_value()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(start.folder, FindBeginning(plan.job.checkpoint().folder(), *owed));
+  }
   plan.start = GlobalStep(0);
   plan.origin = {};
   plan.restore_from.clear();
@@ -141,7 +155,8 @@ absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost) {
   plan.earlier.clear();
   plan.finished.clear();
   plan.lost = std::move(lost);
-  LOCKSTEP_RETURN_IF_ERROR(PlanStart({.mode = StartMode::kResume}, "", &plan));
+  LOCKSTEP_RETURN_IF_ERROR(PlanStart(start, "", &plan));
+  if (owed.has_value()) plan.epoch = std::max(plan.epoch, Epoch(owed->epoch + 1));
   return plan;
 }
 

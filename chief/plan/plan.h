@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 #include "common/base/ids.h"
 #include "common/base/lost_variables.h"
 #include "common/checkpoint/origin.h"
+#include "common/checkpoint/owner.h"
 #include "common/config/cluster_spec.h"
 #include "common/dataset/measure.h"
 #include "common/model/graph.h"
@@ -73,9 +75,11 @@ struct JobPlan {
 
 // The plan by which a job that has lost its state, and has a checkpoint folder, goes on: from the
 // newest checkpoint, which is read whole; where it has written none, from where it began: the
-// checkpoint of another folder, or the initial values. `lost` says what was lost. Errors as
-// MakePlan.
-absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost);
+// checkpoint of another folder, or the initial values. `lost` says what was lost. `owed`: the
+// folder may not name its owner (FolderClaim::Owed), and so not where the job began; this one does.
+// Errors as MakePlan.
+absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost,
+                               const std::optional<FolderOwner>& owed = std::nullopt);
 
 // Reads the job file, its model and the sizes of its data, and what is in its checkpoint folder.
 // The first thing that is wrong, one line naming file, place and remedy: INVALID_ARGUMENT,

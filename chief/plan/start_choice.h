@@ -9,7 +9,8 @@ namespace lockstep::chief {
 
 struct StartChoice {
   StartMode mode = StartMode::kBegin;
-  std::string folder;  // kRestore: of a checkpoint or of several; empty: the job's own
+  // kRestore: of a checkpoint or of several; kResume: of a checkpoint. Empty: the job's own.
+  std::string folder;
 };
 
 // What common/config/start_flags.h say; after CheckStartFlags.

@@ -6,10 +6,13 @@
 #include "absl/strings/match.h"
 #include "chief/checkpoint/folder_claim.h"
 #include "chief/job/job_series.h"
+#include "chief/plan/messages.h"
 #include "common/base/exit_code.h"
 #include "common/base/lost_variables.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/owner.h"
 #include "common/fs/fs_error.h"
+#include "common/tensor/tensor.h"
 #include "tests/support/disk_faults.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/job/job_fixture.h"
@@ -117,9 +120,10 @@ TEST_CASE("a run is not free to go while a save of it hangs on the disk") {
 
 // A job that has lost its variables, and reads where to go back to.
 struct GoingBack {
-  explicit GoingBack(const test::TemporaryFolder& folder)
+  explicit GoingBack(const test::TemporaryFolder& folder) : GoingBack(PlanIn(folder)) {}
+  explicit GoingBack(JobPlan plan)
       : series(
-            PlanIn(folder), {.job_id = 9, .patience = absl::Seconds(60), .waits_for_disk = true},
+            std::move(plan), {.job_id = 9, .patience = absl::Seconds(60), .waits_for_disk = true},
             {&ps}, &executor, &clock, [] {},
             [this](absl::Status status) { ended = std::move(status); }) {
     series.Start();
@@ -153,6 +157,31 @@ struct GoingBack {
   std::optional<absl::Status> ended;
   JobSeries series;
 };
+
+TEST_CASE("a job goes back to where it began, though a full disk never took its owner") {
+  const test::TemporaryFolder folder, elsewhere;
+  JobPlan plan = PlanIn(folder);
+  for (VariableSpec& variable : *plan.placement.mutable_variables()) variable.set_dtype(FLOAT32);
+  plan.restore_from = CheckpointFolder(elsewhere.path(), 2);
+  plan.start = GlobalStep(2);
+  plan.origin = {.epoch = 0, .step = 2};
+  Manifest manifest = ToManifest(plan, Epoch(7), {});
+  manifest.step = 2;
+  const Tensor value(DType::kFloat32, {});
+  manifest.shards = {*WriteShard(plan.restore_from, 0, 1,
+                                 {{"fc/kernel", value.view()}, {"train/loss", value.view()}})};
+  REQUIRE(CommitCheckpoint(elsewhere.path(), manifest, 0).ok());
+  SetDiskFaults(folder.path() + ",write,OWNER.json,*,ENOSPC");
+  GoingBack f(plan);
+  f.Answer(&f.ps.create, LostVariablesError("ps 0 (127.0.0.1:1)"));
+  f.Answer(&f.ps.get_view, SetViewReply());
+  f.Answer(&f.ps.set_view, SetViewReply());
+  CHECK_FALSE(test::FailedDiskOperations().empty());
+  SetDiskFaults("");
+  REQUIRE(f.ps.create.size() == 1);
+  CHECK(f.ps.create.front().restore_from() == plan.restore_from);
+  CHECK(f.ps.create.front().start_step() == 2);
+}
 
 TEST_CASE("a job whose storage fails for a moment when it goes back reads the checkpoints again") {
   const test::TemporaryFolder folder;

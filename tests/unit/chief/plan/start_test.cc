@@ -97,6 +97,34 @@ TEST_CASE("a job that began from another folder goes back there until it has sav
   CHECK(absl::IsNotFound(GoBack(plan, "ps 1 is gone").status()));
 }
 
+TEST_CASE("a job whose folder could not be told where it began goes back there all the same") {
+  Fixture f;
+  const std::string root = f.folder.Path("ckpt");
+  const std::string elsewhere = f.folder.Path("elsewhere");
+  const absl::StatusOr<JobPlan> fresh = f.Make();
+  REQUIRE(fresh.ok());
+  WriteCheckpoint(*fresh, elsewhere, 5, Epoch(11));
+  for (const int64_t step : {4, 6}) WriteCheckpoint(*fresh, root, step, Epoch(3));
+  const std::string began_at = GENERATE(true, false) ? elsewhere + "/ckpt-5" : root + "/ckpt-4";
+  CAPTURE(began_at);
+  JobPlan plan = *f.Make({.mode = StartMode::kRestore, .folder = began_at});
+  for (int times = 0; times < 2; ++times) {
+    const FolderOwner owed{
+        .epoch = plan.epoch.value(), .origin = plan.origin, .source = plan.source()};
+    const Epoch before = plan.epoch;
+    plan = *GoBack(plan, "ps 1 is gone", owed);
+    CHECK(plan.restore_from == began_at);
+    CHECK(plan.epoch > before);
+    CHECK(plan.mode == StartMode::kResume);
+  }
+  // Written later, and the folder says more.
+  const FolderOwner late{
+      .epoch = plan.epoch.value(), .origin = plan.origin, .source = plan.source()};
+  REQUIRE(WriteOwner(root, late, nullptr).ok());
+  WriteCheckpoint(*fresh, root, 7, plan.epoch);
+  CHECK(GoBack(plan, "ps 1 is gone", late)->restore_from == root + "/ckpt-7");
+}
+
 TEST_CASE("a job restores a checkpoint of other parts than its own") {
   Fixture f;
   const std::string in_parts = absl::StrCat(kJob, "max_part_bytes: 12");
