@@ -102,8 +102,11 @@ void ShardPair::Forward(const MethodInfo& method, const google::protobuf::Messag
     return done(absl::UnavailableError(
         absl::StrCat(roles_.name(), ": the other ps of the shard takes its place")));
   }
-  if (roles_.state() == PairState::kLost) return done(roles_.why_lost());
-  const PlaceIndex to = roles_.serving();
+  const bool is_lost = roles_.state() == PairState::kLost;
+  const bool reaches_lost =
+      (Is(method, kRenewLease) || Is(method, kFinish)) && HasLostVariables(roles_.why_lost());
+  if (is_lost && !reaches_lost) return done(roles_.why_lost());
+  const PlaceIndex to = is_lost ? kHome : roles_.serving();
   const uint64_t call = ++last_call_;
   pending_[call] = {reply, std::move(done)};
   const std::shared_ptr<google::protobuf::MessageLite> own(reply->New());

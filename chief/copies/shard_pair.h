@@ -76,7 +76,8 @@ class ShardPair final : public PsControl {
   // Standby chiefs and the processes of the job hear of it from either place; what this one answers
   // is nobody's concern.
   void RenewOther(const RenewLeaseRequest& request);
-  // To the place that serves.
+  // To the place that serves. Where both have lost the shard, the chief's lease and the end of the
+  // job go to its home: the ps there, started again, waits for this chief, and ends with the job.
   void Forward(const MethodInfo& method, const google::protobuf::MessageLite& request,
                google::protobuf::MessageLite* reply, StatusCallback done);
   absl::Status NoteReply(PlaceIndex place, const MethodInfo& method,

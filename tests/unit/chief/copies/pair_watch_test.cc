@@ -21,6 +21,7 @@ void CheckReplaced(PairFixture* f) {
   CHECK(absl::IsAborted(f->Call(kCommitStep, CommitStepRequest()).status()));
   CHECK(absl::IsAborted(f->Call(kSetView, f->View(1)).status()));
   CHECK(absl::IsAborted(f->Call(kCreateVariables, PairFixture::Variables()).status()));
+  CHECK(absl::IsAborted(f->Call(kRenewLease, RenewLeaseRequest()).status()));
 }
 
 TEST_CASE("a chief whose order to promote is refused hears that another one commands") {

@@ -150,6 +150,29 @@ TEST_CASE("a shard that both have lost goes back to its checkpoint") {
   CHECK(f.pair.roles().serving() == kHome);
 }
 
+TEST_CASE("the home of a lost shard hears of the chief's lease and of the end") {
+  PairFixture f;
+  const bool host_served = GENERATE(false, true);
+  if (host_served) {
+    f.LetHostServe();
+    f.Pass(absl::Seconds(1));
+    f.copy()->is_away = true;
+    f.RestartHost();
+    REQUIRE(f.Call(kGetView, GetViewRequest()).ok());
+  } else {
+    f.Begin();
+    f.home.StartAgain();
+    f.copy()->StartAgain();
+    f.Pass(absl::Seconds(1));
+  }
+  REQUIRE(f.pair.roles().state() == PairState::kLost);
+  CHECK(f.Call(kRenewLease, RenewLeaseRequest()).ok());
+  CHECK(f.home.renewals > 0);
+  CHECK(f.Call(kFinish, FinishRequest()).ok());
+  CHECK(f.home.finished > 0);
+  CHECK(HasLostVariables(f.Call(kCommitStep, CommitStepRequest()).status()));
+}
+
 TEST_CASE("a shard is lost with the ps that serves it while its new copy lacks state") {
   PairFixture f;
   f.LetHostServe();
