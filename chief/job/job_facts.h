@@ -56,6 +56,7 @@ struct JobFacts {
   std::string uninitialized;
   uint32_t needed_workers = 0;
   bool is_disk_awaited = false;  // kInitializing: the job's checkpoint folder
+  std::string disk_problem;      // kInitializing: of that folder; empty: none
 
   // kTraining, kCompleting: time since the last step, or result; whether that is unusually long.
   absl::Duration silence;

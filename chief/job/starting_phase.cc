@@ -21,12 +21,14 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/earlier_runs.h"
+#include "common/fs/fs_error.h"
 #include "common/log/log.h"
 
 namespace lockstep::chief {
 namespace {
 
 constexpr absl::Duration kReminder = absl::Seconds(5);
+constexpr absl::Duration kClaimPause = absl::Seconds(1);
 // For workers to find a chief at another address: each call to one that was stopped takes 2 s.
 constexpr absl::Duration kFollowing = absl::Seconds(5);
 
@@ -115,9 +117,9 @@ CommandHooks StartingPhase::MakeHooks() {
           },
           .before =
               [this](const SetViewRequest& view, StatusCallback done) {
-                RunOnDisk([claim = job_->claim.get(),
-                           owner = OwnerOf(*job_, view)] { return claim->Enter(owner); },
-                          std::move(done));
+                ClaimOnDisk([claim = job_->claim.get(),
+                             owner = OwnerOf(*job_, view)] { return claim->Enter(owner); },
+                            std::move(done));
               },
           .accepted =
               [this](const SetViewRequest& view, StartPoint start, StatusCallback done) {
@@ -131,9 +133,9 @@ CommandHooks StartingPhase::MakeHooks() {
                   owner.origin = job_->inputs.plan.origin;
                   owner.source = job_->inputs.plan.source();
                 }
-                RunOnDisk([claim = job_->claim.get(),
-                           owner = std::move(owner)] { return claim->Take(owner); },
-                          std::move(done));
+                ClaimOnDisk([claim = job_->claim.get(),
+                             owner = std::move(owner)] { return claim->Take(owner); },
+                            std::move(done));
               },
           .taken_over =
               [this](const std::string& job_before, CreateVariablesRequest* variables) {
@@ -154,6 +156,15 @@ void StartingPhase::RunOnDisk(absl::AnyInvocable<absl::Status()> work, StatusCal
     if (!stopped_) return done(std::move(status));
     // Another chief may have the folder.
     if (job_->lease == nullptr) job_->claim->ReleaseLock();
+  });
+}
+
+void StartingPhase::ClaimOnDisk(std::function<absl::Status()> work, StatusCallback done) {
+  RunOnDisk(work, [this, work, done = std::move(done)](absl::Status status) mutable {
+    const bool again = job_->inputs.options.run > 1 && IsStorageFailure(status);
+    claim_failure_ = again ? status : absl::OkStatus();
+    if (!again) return done(std::move(status));
+    failed_claim_ = FailedClaim{job_->now() + kClaimPause, std::move(work), std::move(done)};
   });
 }
 
@@ -325,13 +336,18 @@ void StartingPhase::Tick() {
   initializer_.Tick();
   if (stopped_) return;
   const absl::Duration now = job_->now();
+  if (failed_claim_.has_value() && now >= failed_claim_->next) {
+    FailedClaim claim = *std::exchange(failed_claim_, std::nullopt);
+    return ClaimOnDisk(std::move(claim.work), std::move(claim.done));
+  }
   const absl::Duration waited = now - started_;
   const auto waiting_for = [this] {
     return job_->reporter->AdmissionWaitsFor(job_->control->Describe());
   };
   if (waited >= job_->inputs.options.patience) {
     absl::Status outcome = StartTimedOut(waited, waiting_for());
-    const absl::Status& unread = initializer_.creation_failure();
+    const absl::Status& unread =
+        claim_failure_.ok() ? initializer_.creation_failure() : claim_failure_;
     if (!job_->views.has_value() && !unread.ok()) {
       outcome = WithExitCode(std::move(outcome), ExitCodeFor(unread));
     }
@@ -346,7 +362,8 @@ void StartingPhase::Describe(JobFacts* facts) const {
   const InitializedShards& initialized = job_->initialized;
   facts->stage = job_->views.has_value() ? JobStage::kGathering : JobStage::kInitializing;
   facts->uninitialized = initializer_.DescribeWaiting();
-  facts->is_disk_awaited = is_disk_busy_ && !stopped_;
+  facts->is_disk_awaited = (is_disk_busy_ || !claim_failure_.ok()) && !stopped_;
+  facts->disk_problem = std::string(claim_failure_.message());
   facts->needed_workers = NeededWorkers();
   for (size_t shard = 0; shard < facts->shards.size(); ++shard) {
     ShardFacts& told = facts->shards[shard];

@@ -1,6 +1,9 @@
 // Until the job trains: the shards are initialized, then enough workers become members.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,10 +34,19 @@ class StartingPhase final : public Phase {
   bool is_disk_busy() const { return is_disk_busy_; }
 
  private:
+  // A claim to the checkpoint folder that is made again.
+  struct FailedClaim {
+    absl::Duration next;  // as JobState::now
+    std::function<absl::Status()> work;
+    StatusCallback done;
+  };
+
   CommandHooks MakeHooks();
   // Work on the checkpoint folder, which may hang: the lease is renewed meanwhile. `done` is not
   // called once the phase was left.
   void RunOnDisk(absl::AnyInvocable<absl::Status()> work, StatusCallback done);
+  // The same for a claim to the folder. A job that goes back makes it again while storage fails.
+  void ClaimOnDisk(std::function<absl::Status()> work, StatusCallback done);
   void OnInitialized(absl::StatusOr<InitializedShards> shards);
   void EndDoneJob();
   void RecordStart();
@@ -56,6 +68,8 @@ class StartingPhase final : public Phase {
   Reminder reminder_;
   bool stopped_ = false;
   bool is_disk_busy_ = false;
+  std::optional<FailedClaim> failed_claim_;
+  absl::Status claim_failure_;  // of the last claim, which is made again
   DiskThread disk_;
 };
 

@@ -85,7 +85,8 @@ std::string StatusReporter::WaitingFor(const JobFacts& facts) const {
 std::string StatusReporter::AdmissionWaitsFor(const JobFacts& facts) const {
   if (facts.stage == JobStage::kInitializing) {
     if (facts.is_disk_awaited) {
-      return absl::StrCat("the disk of the checkpoint folder ", plan_.job.checkpoint().folder());
+      return absl::StrCat("the disk of the checkpoint folder ", plan_.job.checkpoint().folder(),
+                          facts.disk_problem.empty() ? "" : ": ", facts.disk_problem);
     }
     return facts.uninitialized.empty() ? "the ps" : absl::StrCat("the ps: ", facts.uninitialized);
   }

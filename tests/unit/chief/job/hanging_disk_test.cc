@@ -217,6 +217,39 @@ TEST_CASE("a job whose storage does not come back ends when its patience is over
   CHECK(f.ps.get_view.size() == 0);
 }
 
+TEST_CASE("a job that goes back claims its folder again while the storage of that fails") {
+  const test::TemporaryFolder folder;
+  GoingBack f(folder);
+  f.Answer(&f.ps.create, LostVariablesError("ps 0 (127.0.0.1:1)"));
+  const std::string fault = folder.path() + ",open,OWNER.json," + GENERATE("1", "*") + ",EIO";
+  const bool is_brief = fault.ends_with(",1,EIO");
+  const auto await_claim = [&] {
+    CHECK(absl::StrContains(f.WaitingFor(), "/OWNER.json: cannot open: "));
+    f.Pass(absl::Seconds(1.2));
+    SetDiskFaults("");
+  };
+  SetDiskFaults(fault);
+  f.Answer(&f.ps.get_view, SetViewReply());
+  CHECK(f.ps.set_view.size() == 0);
+  if (is_brief) {
+    await_claim();
+    SetDiskFaults(fault);
+    f.Answer(&f.ps.set_view, SetViewReply());
+    CHECK(f.ps.create.size() == 0);
+    await_claim();
+    CHECK(f.ps.create.size() == 1);
+    CHECK_FALSE(f.ended.has_value());
+    return;
+  }
+  f.Pass(absl::Seconds(50));
+  CHECK_FALSE(f.ended.has_value());
+  f.Pass(absl::Seconds(20));
+  SetDiskFaults("");
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kIoError);
+  CHECK(absl::StrContains(f.ended->message(), "/OWNER.json: cannot open: "));
+}
+
 TEST_CASE("a ps that cannot read the checkpoint to go back to is asked until patience is over") {
   const test::TemporaryFolder folder;
   GoingBack f(folder);
