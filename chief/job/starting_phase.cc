@@ -170,6 +170,7 @@ void StartingPhase::ClaimOnDisk(std::function<absl::Status()> work, StatusCallba
 
 void StartingPhase::Stop() {
   stopped_ = true;
+  initializer_.Stop();
   if (is_disk_busy_) job_->claim->Abandon();
 }
 

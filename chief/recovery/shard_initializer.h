@@ -62,6 +62,10 @@ class ShardInitializer {
   // know neither, and may still get an order of it.
   void FollowCommand(const Command& before);
   void Start();
+  // Makes no further calls and asks no further hooks. Does not call `on_done`.
+  void Stop() {
+    if (!phases_.empty()) phases_.back()->Stop();
+  }
   // As ShardCalls.
   void SetNames(const std::vector<std::string>& shard_names);
   // Repeats what is due. Several times a second.

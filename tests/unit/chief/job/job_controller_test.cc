@@ -56,6 +56,41 @@ TEST_CASE("a job goes from its first worker to its end, and everybody is told") 
   CHECK(summary["checkpoint"].is_null());
 }
 
+TEST_CASE("a job that is stopped while it takes command calls nobody when an answer comes late") {
+  int taken = 0;
+  ScriptedPs first, second;
+  ManualExecutor executor;
+  ManualClock clock;
+  std::optional<absl::Status> ended;
+  JobPlan plan = TwoWorkerPlan(4);
+  plan.cluster.ps.push_back("127.0.0.1:9");
+  plan.placement.set_shards(2);
+  JobController job(
+      plan,
+      {.job_id = 9,
+       .patience = absl::Seconds(60),
+       .waits_for_disk = true,
+       .on_taken = [&](uint64_t) { ++taken; }},
+      {&first, &second}, &executor, &clock, [] {},
+      [&](absl::Status status) { ended = std::move(status); });
+  const auto answer = [&executor](auto* calls, const auto& reply) {
+    REQUIRE(calls->size() == 1);
+    calls->Answer(reply);
+    executor.Run();
+  };
+  job.Start();
+  answer(&first.get_view, SetViewReply());
+  answer(&second.get_view, SetViewReply());
+  const bool is_told = GENERATE(false, true);
+  if (is_told) answer(&first.set_view, SetViewReply());
+  job.Stop(absl::CancelledError("told to stop"));
+  answer(is_told ? &second.set_view : &first.set_view, SetViewReply());
+  CHECK(taken == (is_told ? 1 : 0));
+  CHECK(second.set_view.size() == 0);
+  CHECK(first.create.size() == 0);
+  CHECK(second.create.size() == 0);
+}
+
 TEST_CASE("a job ends when the ps with copies have heard it, too, or after a while") {
   std::string untold = "ps 1 (b:1): connection refused";
   JobOptions options;
