@@ -189,13 +189,18 @@ std::vector<LiveMember> Membership::Live() const {
   return live;
 }
 
+void Membership::ForgetBefore(GlobalStep step) {
+  starts_.erase(starts_.begin(), starts_.lower_bound({step, Incarnation()}));
+  lost_tokens_.erase(lost_tokens_.begin(), lost_tokens_.lower_bound(step));
+}
+
 void Membership::NoteStart(const LiveMember& member, GlobalStep step) {
+  ForgetBefore(step);
   starts_.insert({step, member.incarnation});
 }
 
 ReplicaCounts Membership::CountFor(GlobalStep step, absl::Span<const LiveMember> members) {
-  starts_.erase(starts_.begin(), starts_.lower_bound({step, Incarnation()}));
-  lost_tokens_.erase(lost_tokens_.begin(), lost_tokens_.lower_bound(step));
+  ForgetBefore(step);
   ReplicaCounts counts{.replicas = static_cast<uint32_t>(members_.size())};
   for (const LiveMember& member : members) {
     const MemberRecord& record = members_[member.worker.value()];

@@ -109,10 +109,10 @@ class Membership {
 
   std::vector<LiveMember> Live() const;
 
-  // The process begins at this step, without a token.
+  // These two are for the step at hand, which never goes back: of earlier steps nothing is
+  // remembered. The process begins at this step, without a token.
   void NoteStart(const LiveMember& member, GlobalStep step);
-  // For the step at hand, which never goes back: of earlier steps nothing is remembered. Able are
-  // those of `members`, live or not, that have data.
+  // Able are those of `members`, live or not, that have data.
   ReplicaCounts CountFor(GlobalStep step, absl::Span<const LiveMember> members);
 
   // The number of times that the answer of Live changed.
@@ -122,6 +122,7 @@ class Membership {
  private:
   absl::Status CheckHolder(WorkerIndex worker, Incarnation incarnation) const;
   void EndLease(MemberRecord* member, absl::Duration now);
+  void ForgetBefore(GlobalStep step);
 
   const absl::Duration lease_;
   std::vector<MemberRecord> members_;

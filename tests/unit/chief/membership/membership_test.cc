@@ -207,6 +207,14 @@ TEST_CASE("whose data has ended lives, is no longer able, and takes a stamp away
   CHECK(count(4).lost_tokens == 1);
 }
 
+TEST_CASE("of starts at earlier steps nothing is remembered, though nobody counts them") {
+  Fixture f;
+  f.membership.NoteStart({kW0, kFirst}, GlobalStep(3));
+  f.membership.NoteStart({kW1, kFirst}, GlobalStep(4));
+  CHECK(f.membership.CountFor(GlobalStep(3), {}).starts == 0);
+  CHECK(f.membership.CountFor(GlobalStep(4), {}).starts == 1);
+}
+
 TEST_CASE("who is lost counts among members that still have it, without its successor's data") {
   Fixture f;
   REQUIRE(f.Register(kW0, kFirst, 0).ok());
