@@ -94,10 +94,13 @@ std::unique_ptr<ShardCalls> ShardInitializer::Calls(ShardCalls::Call call,
 }
 
 void ShardInitializer::OnRefused(const absl::Status& status) {
-  // A chief that has died meanwhile was the first to name the job, or to have this term.
-  const bool came_second = std::exchange(names_job_, false) && absl::IsFailedPrecondition(status);
-  const bool has_term = std::exchange(takes_term_, false) && absl::IsAborted(status);
-  if (came_second || (has_term && !std::exchange(has_asked_again_, true))) return Start();
+  // A chief that has died meanwhile was the first to name the job, or to have this term. A shard
+  // that still has no job refuses this chief for another reason, such as another cluster spec.
+  const bool named_job = std::exchange(names_job_, false) && absl::IsFailedPrecondition(status);
+  const bool had_term = std::exchange(takes_term_, false) && absl::IsAborted(status);
+  const bool came_second = (named_job && !std::exchange(has_lost_naming_, true)) ||
+                           (had_term && !std::exchange(has_asked_again_, true));
+  if (came_second) return Start();
   on_done_(status);
 }
 

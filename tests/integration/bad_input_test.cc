@@ -189,6 +189,28 @@ TEST_CASE("a worker whose cluster spec differs from the chief's is told the diff
             {"worker 1", "127.0.0.1:7", cluster.spec().workers[1]});
 }
 
+TEST_CASE("a chief is told how the cluster spec of a ps differs from its own") {
+  Cluster cluster(2, 1);
+  const std::vector<std::string>& ps = cluster.spec().ps;
+  const std::string text = cluster.folder().Read("cluster.json");
+  const std::string worker = cluster.folder().Write(
+      "worker.json", absl::StrReplaceAll(text, {{cluster.spec().workers[0], "127.0.0.1:7"}}));
+  const std::string swapped = cluster.folder().Write(
+      "swapped.json", absl::StrReplaceAll(text, {{ps[0], ps[1]}, {ps[1], ps[0]}}));
+  for (const std::string& spec : {worker, swapped}) {
+    INFO(spec);
+    const auto start = [&](int index) {
+      return std::vector<std::string>{Binary("ps/ps"), "--cluster=" + spec,
+                                      absl::StrCat("--task_index=", index)};
+    };
+    Process first(start(0));
+    Process second(start(1));
+    std::vector<std::string> chief = cluster.Chief(cluster.WriteJob({}));
+    chief.push_back("--start_timeout=8");
+    CheckEnds(chief, 78, {"has another cluster spec than the chief", "Remedy"});
+  }
+}
+
 TEST_CASE("a host that does not answer is named again and again, until --start_timeout") {
   Cluster cluster(1, 1);
   std::vector<std::string> command = cluster.Chief(cluster.WriteJob({}));

@@ -162,6 +162,21 @@ TEST_CASE("a chief that finds its job named by another one meanwhile looks again
   CHECK(absl::IsFailedPrecondition(f.result->status()));
 }
 
+TEST_CASE("a step shard that refuses a chief and still has no job ends it") {
+  Fixture f;
+  for (int asked = 0; asked < 2; ++asked) {
+    CHECK_FALSE(f.result.has_value());
+    f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+    f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+    REQUIRE(f.a.set_view.size() == 1);
+    f.Answer(&f.a.set_view,
+             absl::StatusOr<SetViewReply>(absl::FailedPreconditionError("this is ps 1")));
+  }
+  REQUIRE(f.result.has_value());
+  CHECK(f.result->status().message() == "this is ps 1");
+  CHECK(f.b.set_view.all().empty());
+}
+
 // Is told by the step shard that another chief has its term.
 void FindTermTaken(Fixture* f) {
   f->Answer(&f->a.get_view, absl::StatusOr<SetViewReply>(Trained(5)));
