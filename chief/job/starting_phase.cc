@@ -16,6 +16,7 @@
 #include "chief/plan/job_changes.h"
 #include "chief/plan/messages.h"
 #include "chief/plan/text_characters.h"
+#include "chief/plan/zero_rate.h"
 #include "common/base/exit_code.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
@@ -251,6 +252,9 @@ void StartingPhase::RecordStart() {
   if (!changes.empty()) {
     job_->Warn(absl::StrCat("the job has changed since the run that it continues: ", changes));
   }
+  const std::string zero_rate =
+      ZeroRateWarning(plan.job, takes_over ? shards.progress.step : plan.start, plan.max_steps);
+  if (!zero_rate.empty()) job_->Warn(zero_rate);
 }
 
 bool StartingPhase::BuriesEarlierRuns() const {

@@ -96,6 +96,7 @@ TEST_CASE("the tutorial's files are right and its commands work, in order") {
   // Both jobs were trained and are good at what they do.
   CHECK_THAT(output, Contains("trained 500 steps") && Contains("trained 300 steps"));
   CHECK_THAT(output, Contains("trained 100 steps (500 to 600)"));
+  CHECK_THAT(output, !Contains("the learning rate is 0"));
   int good = 0;
   std::istringstream words(output);
   for (std::string line; std::getline(words, line);) {

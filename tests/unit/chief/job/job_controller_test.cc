@@ -268,6 +268,16 @@ TEST_CASE("a chief that leaves tells nobody, and has nothing to save without a f
   CHECK(f.ps.finishes.all().empty());
 }
 
+TEST_CASE("a job with steps whose learning rate is 0 says so from its start on") {
+  JobPlan plan = TwoWorkerPlan(8);
+  plan.start = GlobalStep(6);
+  plan.job.mutable_optimizer()->mutable_learning_rate()->mutable_cosine()->set_decay_steps(6);
+  JobFixture f(plan);
+  REQUIRE(f.Status().job().warnings_size() == 1);
+  CHECK_THAT(f.Status().job().warnings(0).text(),
+             Catch::Matchers::Contains("the learning rate is 0 from step 6 on"));
+}
+
 TEST_CASE("a loss that is not a number is null in the summary, and the rest is there") {
   JobFixture f(TwoWorkerPlan(1));
   f.Register(0, 10);
