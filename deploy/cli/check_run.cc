@@ -30,6 +30,14 @@ std::string WarningOf(const std::string& path, const TransportDef& transport) {
                       "Remedy: leave it out, or set shared_memory: OFF to try it");
 }
 
+// The chief ends such a run at once, with 0: a launcher may repeat its command.
+std::string DoneWarning(const std::string& path, const chief::JobPlan& plan) {
+  return absl::StrCat("warning: ", path, ": nothing is left to train: ", plan.restore_from,
+                      " is of step ", plan.start.value(), ", the job ends at step ",
+                      plan.max_steps.value(), ". Remedy: raise ",
+                      plan.job.max_steps() > 0 ? "max_steps" : "data_epochs", " to train longer");
+}
+
 // The ports are found when the processes start.
 ClusterSpec SpecOf(const LocalCluster& local) {
   return {.ps = std::vector<std::string>(local.ps(), "127.0.0.1:0"),
@@ -45,6 +53,7 @@ absl::StatusOr<std::string> CheckRun(const std::string& job_path, const JobDef& 
   LOCKSTEP_ASSIGN_OR_RETURN(const chief::JobPlan plan,
                             chief::MakePlan(job_path, SpecOf(job.local()), start));
   LOCKSTEP_RETURN_IF_ERROR(chief::CheckBeginning(start.mode, plan.earlier));
+  if (start.mode == chief::StartMode::kResume && plan.is_done()) return DoneWarning(job_path, plan);
   return WarningOf(job_path, job.transport());
 }
 

@@ -11,7 +11,8 @@ namespace lockstep::deploy {
 
 // Checks the cluster that the job asks for, makes the chief's own plan of it (chief/plan), and the
 // checkpoint folder. The first thing that is wrong, one line naming file, place and remedy. OK: a
-// warning for the user about what the job says and this machine does not do; empty: none.
+// warning for the user: that a job which is to go on is done, or about what the job says and this
+// machine does not do; empty: none.
 absl::StatusOr<std::string> CheckRun(const std::string& job_path, const JobDef& job,
                                      const chief::StartChoice& start);
 

@@ -314,7 +314,12 @@ TEST_CASE("up starts, refuses, resumes and begins anew by the chief's flags") {
   const Ended refused = up({});
   CHECK(refused.exit_code == 78);
   CHECK_THAT(refused.output, Contains("--resume to go on"));
-  CHECK(up({"--resume"}).exit_code == 0);
+  const Ended done = up({"--resume"});
+  INFO(done.output);
+  CHECK(done.exit_code == 0);
+  CHECK_THAT(done.output, Contains("nothing is left to train: ") &&
+                              Contains("ckpt-40 is of step 40, the job ends at step 40. Remedy: "
+                                       "raise max_steps to train longer"));
   CHECK(up({"--restore"}).exit_code == 78);  // after the last step
   parts.job.max_steps = 50;
   const Ended longer = up({"--restore"});
