@@ -123,8 +123,8 @@ void ShowResult(const LocalRunOptions& options, const Summary& summary, Console*
   }
   // A model of several losses predicts what one of them reads, which is rarely what it is for.
   if (summary.checkpoint.empty() || !options.job.job.losses().empty()) return;
-  console->Line(absl::StrCat("To use the model:\n  ",
-                             PredictCommand(summary.checkpoint, options.job.job.data())));
+  const std::string predict = PredictCommand(summary.checkpoint, options.job);
+  if (!predict.empty()) console->Line("To use the model:\n  " + predict);
 }
 
 absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Console* console) {

@@ -1,7 +1,10 @@
 #include "deploy/cli/next_command.h"
 
+#include <utility>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/checkpoint/folder.h"
 #include "common/checkpoint/latest.h"
 #include "common/fs/path.h"
@@ -18,6 +21,18 @@ std::string DataArgument(const DataDef& data) {
   return absl::StrCat(idx.test_images(), ",", idx.test_labels());
 }
 
+// The files of rows that go with DataArgument's examples, in the model's order. Zeros have none.
+std::vector<std::string> StateFiles(const LoadedJob& job) {
+  std::vector<std::string> files;
+  for (const StateInput& input : job.model.state_inputs()) {
+    for (const StateInputData& state : job.job.data().state_inputs()) {
+      if (state.name() != input.name() || state.zeros()) continue;
+      files.push_back(state.test().empty() ? state.train(0) : state.test());
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
 std::string ShellLine(std::vector<std::string> words) {
@@ -25,9 +40,14 @@ std::string ShellLine(std::vector<std::string> words) {
   return std::string(absl::StripAsciiWhitespace(command.ToShell()));
 }
 
-std::string PredictCommand(const std::string& checkpoint, const DataDef& data) {
-  return ShellLine(
-      {"./lockstep", "predict", "--checkpoint=" + checkpoint, "--data=" + DataArgument(data)});
+std::string PredictCommand(const std::string& checkpoint, const LoadedJob& job) {
+  std::vector<std::string> words = {"./lockstep", "predict", "--checkpoint=" + checkpoint,
+                                    "--data=" + DataArgument(job.job.data())};
+  const std::vector<std::string> states = StateFiles(job);
+  if (states.empty()) return ShellLine(std::move(words));
+  if (static_cast<int>(states.size()) < job.model.state_inputs_size()) return "";
+  words.push_back("--states=" + absl::StrJoin(states, ","));
+  return ShellLine(std::move(words));
 }
 
 std::string ResumeText(const std::string& job_path, const JobDef& job) {

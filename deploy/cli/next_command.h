@@ -12,7 +12,9 @@ namespace lockstep::deploy {
 std::string ShellLine(std::vector<std::string> words);
 
 // How to use a trained model: on the test examples of its job, or on those that it was trained on.
-std::string PredictCommand(const std::string& checkpoint, const DataDef& data);
+// Empty where the job has files for some of the model's state inputs and zeros for others: predict
+// takes files of all of them, or of none.
+std::string PredictCommand(const std::string& checkpoint, const LoadedJob& job);
 
 // How to go on after a run that was ended before its job was done. Empty when there is nothing to
 // go on from: reads the checkpoint folder of `job`, whose paths are absolute.

@@ -2,23 +2,44 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::deploy {
 namespace {
 
 TEST_CASE("the model is used on the test examples, or on those that it was trained on") {
-  DataDef data;
+  LoadedJob job;
+  DataDef& data = *job.job.mutable_data();
   data.mutable_csv()->add_train(std::string("/d/train.csv"));
-  CHECK(PredictCommand("/c/ckpt-7", data) ==
+  CHECK(PredictCommand("/c/ckpt-7", job) ==
         "./lockstep predict --checkpoint=/c/ckpt-7 --data=/d/train.csv");
   data.mutable_csv()->set_test("/my data/test.csv");
-  CHECK(PredictCommand("/c/ckpt-7", data) ==
+  CHECK(PredictCommand("/c/ckpt-7", job) ==
         "./lockstep predict --checkpoint=/c/ckpt-7 '--data=/my data/test.csv'");
   data.mutable_idx()->add_train_images(std::string("/d/i"));
   data.clear_csv();
   data.mutable_idx()->add_train_labels(std::string("/d/l"));
-  CHECK(PredictCommand("/c", data) == "./lockstep predict --checkpoint=/c --data=/d/i,/d/l");
+  CHECK(PredictCommand("/c", job) == "./lockstep predict --checkpoint=/c --data=/d/i,/d/l");
+}
+
+TEST_CASE("the rows of a model's state inputs are named in the order of the model") {
+  LoadedJob job;
+  for (const char* name : {"h", "c"}) job.model.add_state_inputs()->set_name(name);
+  DataDef& data = *job.job.mutable_data();
+  data.mutable_csv()->set_test("/test.csv");
+  for (const char* name : {"c", "h"}) {
+    StateInputData* const state = data.add_state_inputs();
+    state->set_name(name);
+    state->add_train(absl::StrCat("/train-", name));
+  }
+  data.mutable_state_inputs(1)->set_test("/test-h");
+  CHECK(PredictCommand("/c", job) ==
+        "./lockstep predict --checkpoint=/c --data=/test.csv --states=/test-h,/train-c");
+  data.mutable_state_inputs(0)->set_zeros(true);
+  CHECK(PredictCommand("/c", job).empty());
+  data.mutable_state_inputs(1)->set_zeros(true);
+  CHECK(PredictCommand("/c", job) == "./lockstep predict --checkpoint=/c --data=/test.csv");
 }
 
 TEST_CASE("a run that was ended goes on from its newest checkpoint, where there is one") {
