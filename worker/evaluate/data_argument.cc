@@ -1,7 +1,10 @@
 #include "worker/evaluate/data_argument.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -10,7 +13,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/dataset/byte_source.h"
@@ -22,6 +24,41 @@
 
 namespace lockstep::worker {
 namespace {
+
+bool IsFile(absl::string_view path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(std::string(path), error);
+  return std::filesystem::exists(status) && !std::filesystem::is_directory(status);
+}
+
+// Where the first of several names ends, each behind a comma: a name may have commas itself. The
+// shortest name of a file counts; where none is one, the first comma does.
+size_t EndOfName(absl::string_view names) {
+  size_t end = std::min(names.find(','), names.size());
+  const size_t first = end;
+  for (; !IsFile(names.substr(0, end)); end = std::min(names.find(',', end + 1), names.size())) {
+    if (end == names.size()) return first;
+  }
+  return end;
+}
+
+std::vector<std::string> SplitNames(absl::string_view names) {
+  std::vector<std::string> files;
+  for (bool is_last = names.empty(); !is_last;) {
+    const size_t end = EndOfName(names);
+    files.emplace_back(names.substr(0, end));
+    is_last = end == names.size();
+    if (!is_last) names.remove_prefix(end + 1);
+  }
+  return files;
+}
+
+// FILE[,LABELS]
+std::pair<std::string, std::string> SplitLabels(absl::string_view argument) {
+  const size_t end = IsFile(argument) ? argument.size() : EndOfName(argument);
+  const absl::string_view labels = argument.substr(std::min(end + 1, argument.size()));
+  return {std::string(argument.substr(0, end)), std::string(labels)};
+}
 
 // An IDX file starts with two zero bytes; no text does.
 absl::StatusOr<bool> IsIdx(const std::string& file) {
@@ -110,8 +147,7 @@ absl::Status CheckShape(const std::string& file, const TrainedModel& model) {
 }  // namespace
 
 absl::StatusOr<DataDef> DataFromArgument(absl::string_view argument, const TrainedModel& model) {
-  const std::pair<std::string, std::string> files =
-      absl::StrSplit(argument, absl::MaxSplits(',', 1));
+  const std::pair<std::string, std::string> files = SplitLabels(argument);
   DataDef data = model.job.data();
   if (data.has_text()) {
     if (AbsolutePath(std::string(argument)) == AbsolutePath(data.text().path())) return data;
@@ -141,8 +177,7 @@ absl::StatusOr<DataDef> DataFromArgument(absl::string_view argument, const Train
 
 absl::Status SetStateFiles(absl::string_view argument, const TrainedModel& model, DataDef* data) {
   const auto& states = model.example_spec().state_inputs;
-  std::vector<std::string> files;
-  if (!argument.empty()) files = absl::StrSplit(argument, ',');
+  const std::vector<std::string> files = SplitNames(argument);
   const bool all_zeros = absl::c_all_of(data->state_inputs(),
                                         [](const StateInputData& state) { return state.zeros(); });
   if (files.empty() && all_zeros) return absl::OkStatus();

@@ -1,4 +1,5 @@
-// What `--data=FILE[,LABELS]` and `--states=FILE[,FILE]` of the offline tools mean.
+// What `--data=FILE[,LABELS]` and `--states=FILE[,FILE]` of the offline tools mean. A comma that is
+// part of a file's name separates nothing.
 #pragma once
 
 #include <string>

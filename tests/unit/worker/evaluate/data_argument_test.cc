@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -45,6 +46,19 @@ TEST_CASE("IDX images come alone or with their labels and keep the job's scaling
   const auto both = DataFromArgument(images + ",labels,with comma", model);
   REQUIRE(both.ok());
   CHECK(both->idx().test_labels() == "labels,with comma");
+}
+
+TEST_CASE("a comma in the name of a file separates nothing") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.Path("a,b"));
+  std::filesystem::create_directories(folder.Path("a"));
+  const std::string csv = folder.Write("a,b/c,d.csv", "a,b\n1,2\n");
+  CHECK(DataFromArgument(csv, CsvModel())->csv().test() == csv);
+  const std::string images = folder.Write("a,b/images", kIdx);
+  const auto pair = DataFromArgument(images + "," + csv, CsvModel());
+  REQUIRE(pair.ok());
+  CHECK(pair->idx().test_images() == images);
+  CHECK(pair->idx().test_labels() == csv);
 }
 
 TEST_CASE("IDX files of another shape are refused with what to give instead") {
@@ -224,6 +238,12 @@ TEST_CASE("rows of states take the place of the job's, in the order of the model
   CHECK(data->state_inputs(0).test() == "/c.idx");
   CHECK(data->state_inputs(1).test() == "/h.csv");
   CHECK(data->state_inputs(1).train().empty());
+  std::filesystem::create_directory(folder.Path("x,y"));
+  const std::string h = folder.Write("x,y/h.csv", "1,2,3\n");
+  const std::string c = folder.Write("x,y/c.csv", "1,2,3\n");
+  REQUIRE(SetStateFiles(h + "," + c, model, &*data).ok());
+  CHECK(data->state_inputs(0).test() == c);
+  CHECK(data->state_inputs(1).test() == h);
   for (const char* files : {"", "/h.csv", "/a,/b,/c"}) {
     const absl::Status status = SetStateFiles(files, model, &*data);
     CHECK(absl::IsInvalidArgument(status));
