@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/fs/path.h"
 #include "deploy/cli/generated_digits.h"
+#include "deploy/cli/next_command.h"
 #include "deploy/cli/run_folder.h"
 #include "deploy/cli/state_text.h"
 
@@ -47,6 +48,7 @@ absl::StatusOr<LocalRunResult> TrainClassifier(const LocalRunOptions& generator,
 absl::StatusOr<GanDemoResult> ShowGenerated(const LocalRunOptions& options, const Summary& summary,
                                             const Example& gan, Console* console) {
   const GeneratorOptions generator{.predict = JoinPath(ProgramFolder(options), "worker/predict"),
+                                   .script = ScriptBeside(ProgramFolder(options)),
                                    .run_dir = options.run_dir,
                                    .checkpoint = summary.checkpoint,
                                    .layer = kImageLayer,

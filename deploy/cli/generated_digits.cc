@@ -80,7 +80,7 @@ absl::StatusOr<Judgement> JudgeImages(const GeneratorOptions& options,
 }
 
 std::string MoreImagesCommand(const GeneratorOptions& options) {
-  std::vector<std::string> words = {"./lockstep", "predict"};
+  std::vector<std::string> words = {options.script, "predict"};
   for (std::string& word : LayerArguments(options, kPictured, options.seed + 1)) {
     words.push_back(std::move(word));
   }

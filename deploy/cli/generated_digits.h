@@ -11,6 +11,7 @@ namespace lockstep::deploy {
 
 struct GeneratorOptions {
   std::string predict;     // the program
+  std::string script;      // `lockstep`, for commands that are shown
   std::string run_dir;     // of the generator's job: all files go there
   std::string checkpoint;  // of the generator
   std::string layer;       // that puts out the images

@@ -67,7 +67,8 @@ void ShowPlan(const ClusterSpec& cluster, const std::vector<Task>& tasks, const 
   }
   console->Line("logs: " + JoinPath(plan.run_dir, "logs"));
   const auto show = [&](absl::string_view what, std::string command, const char* role) {
-    std::vector<std::string> words = {"./lockstep", std::move(command), cluster.chief};
+    std::vector<std::string> words = {ScriptBeside(plan.bin_dir), std::move(command),
+                                      cluster.chief};
     for (std::string& flag : ShownBy(role, plan)) words.push_back(std::move(flag));
     console->Line(absl::StrCat(what, ": ", ShellLine(std::move(words))));
   };
@@ -123,7 +124,8 @@ void ShowResult(const LocalRunOptions& options, const Summary& summary, Console*
   }
   // A model of several losses predicts what one of them reads, which is rarely what it is for.
   if (summary.checkpoint.empty() || !options.job.job.losses().empty()) return;
-  const std::string predict = PredictCommand(summary.checkpoint, options.job);
+  const std::string predict =
+      PredictCommand(ScriptBeside(ProgramFolder(options)), summary.checkpoint, options.job);
   if (!predict.empty()) console->Line("To use the model:\n  " + predict);
 }
 
@@ -192,7 +194,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
     return result;
   }
   if (const auto status = poller.Latest()) ShowNews(*status, &progress, console);
-  const std::string resume = ResumeText(options.job_path, job);
+  const std::string resume = ResumeText(ScriptBeside(plan.bin_dir), options.job_path, job);
   if (CanGoOn(result.exit_code) && !resume.empty()) console->Line(resume);
   return result;
 }

@@ -1,5 +1,7 @@
 #include "deploy/cli/next_command.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -40,8 +42,18 @@ std::string ShellLine(std::vector<std::string> words) {
   return std::string(absl::StripAsciiWhitespace(command.ToShell()));
 }
 
-std::string PredictCommand(const std::string& checkpoint, const LoadedJob& job) {
-  std::vector<std::string> words = {"./lockstep", "predict", "--checkpoint=" + checkpoint,
+std::string ScriptBeside(const std::string& bin_dir) {
+  const std::string checkout = FolderOf(bin_dir);
+  std::string script = JoinPath(checkout, "lockstep");
+  std::error_code error;
+  const bool is_script = std::filesystem::is_regular_file(script, error);
+  if (!is_script || std::filesystem::equivalent(checkout, ".", error)) return "./lockstep";
+  return script;
+}
+
+std::string PredictCommand(const std::string& script, const std::string& checkpoint,
+                           const LoadedJob& job) {
+  std::vector<std::string> words = {script, "predict", "--checkpoint=" + checkpoint,
                                     "--data=" + DataArgument(job.job.data())};
   const std::vector<std::string> states = StateFiles(job);
   if (states.empty()) return ShellLine(std::move(words));
@@ -50,14 +62,14 @@ std::string PredictCommand(const std::string& checkpoint, const LoadedJob& job) 
   return ShellLine(std::move(words));
 }
 
-std::string ResumeText(const std::string& job_path, const JobDef& job) {
+std::string ResumeText(const std::string& script, const std::string& job_path, const JobDef& job) {
   const std::string& folder = job.checkpoint().folder();
   if (folder.empty()) return "";
   const absl::StatusOr<int64_t> newest = ReadLatest(folder);
   if (!newest.ok()) return "";
   return absl::StrCat("checkpoint     ", JoinPath(folder, CheckpointName(*newest)),
                       "\nTo go on from it:\n  ",
-                      ShellLine({"./lockstep", "up", "--job=" + job_path, "--resume"}));
+                      ShellLine({script, "up", "--job=" + job_path, "--resume"}));
 }
 
 }  // namespace lockstep::deploy
