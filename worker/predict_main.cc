@@ -87,6 +87,14 @@ struct Session {
   int64_t count = 0;  // examples to use
 };
 
+// The reader's remedy for a file that is missing is a path in a job file, which a checkpoint lacks.
+absl::Status WithFlagAsRemedy(const absl::Status& status) {
+  if (!absl::IsNotFound(status) && !absl::IsPermissionDenied(status)) return status;
+  return SetRemedy(status, absl::GetFlag(FLAGS_states).empty()
+                               ? "--data=FILE names examples that this user may read"
+                               : "give --data and --states files that this user may read");
+}
+
 absl::StatusOr<std::unique_ptr<TestSet>> OpenExamples(bool evaluate, const TrainedModel& model) {
   const std::string argument = absl::GetFlag(FLAGS_data);
   if (!ReadsExamples(model.graph)) {
@@ -109,7 +117,9 @@ absl::StatusOr<std::unique_ptr<TestSet>> OpenExamples(bool evaluate, const Train
   } else if (!HasTestSet(data)) {
     return UsageError("--data: not set, and the job names no test files. Remedy: --data=FILE");
   }
-  return TestSet::Open(data, model.example_spec());
+  absl::StatusOr<std::unique_ptr<TestSet>> examples = TestSet::Open(data, model.example_spec());
+  if (!examples.ok()) return WithFlagAsRemedy(examples.status());
+  return examples;
 }
 
 absl::StatusOr<Session> Open(bool evaluate) {
@@ -120,7 +130,10 @@ absl::StatusOr<Session> Open(bool evaluate) {
   for (const std::string& warning : warnings) absl::FPrintF(stderr, "warning: %s\n", warning);
   if (!folder.ok()) {
     return AddRemedy(folder.status(),
-                     "--checkpoint=DIR names a folder that a job wrote (its checkpoint.folder)");
+                     absl::IsDataLoss(folder.status())
+                         ? "use another checkpoint: --checkpoint=DIR/ckpt-STEP names one"
+                         : "--checkpoint=DIR names a folder that a job wrote (its "
+                           "checkpoint.folder)");
   }
   session.folder = *std::move(folder);
   LOCKSTEP_ASSIGN_OR_RETURN(session.model, TrainedModel::Load(session.folder));

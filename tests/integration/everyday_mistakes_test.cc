@@ -1,6 +1,7 @@
 // Mistakes of an ordinary day. Each ends before a process of the job has started, with one line
 // that names the place and the remedy.
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -190,6 +191,24 @@ TEST_CASE("a model that is used on other data than its own says what it takes") 
   std::vector<std::string> evaluate = with("--layer=scores");
   evaluate[1] = "evaluate";
   CheckEnds(evaluate, 64, {"--layer: not a flag of evaluate. Remedy: predict takes it"});
+}
+
+TEST_CASE("a model whose test examples have moved, or that is damaged, is used another way") {
+  const Files files;
+  files.Change("job.textproto", "label_column", "test: 'test.csv' label_column");
+  files.folder.Write("test.csv", kCsv);
+  const Ended trained = RunToEnd(files.Up(), absl::Seconds(60));
+  INFO(trained.output);
+  REQUIRE(trained.exit_code == 0);
+  const std::string model = files.folder.Path("checkpoints/ckpt-5");
+  const std::vector<std::string> evaluate = {Binary("worker/predict"), "evaluate",
+                                             "--checkpoint=" + model};
+  std::filesystem::rename(files.folder.Path("test.csv"), files.folder.Path("moved.csv"));
+  CheckEnds(evaluate, 66,
+            {"test.csv: ", "Remedy: --data=FILE names examples that this user may read"});
+  files.folder.Write("checkpoints/ckpt-5/manifest.json", "{");
+  CheckEnds(evaluate, 65,
+            {"manifest.json: ", "Remedy: use another checkpoint: --checkpoint=DIR/ckpt-STEP"});
 }
 
 TEST_CASE("a tool that lacks an argument, or reaches nobody, says what to do") {
