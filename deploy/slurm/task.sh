@@ -11,9 +11,25 @@ task=$role-$index flags=()
 case $role in
   ps) read -ra flags <<<"${LOCKSTEP_PS_FLAGS:-}" ;;
   worker) read -ra flags <<<"${LOCKSTEP_WORKER_FLAGS:-}" ;;
-  chief) task=chief flags=(--job="$1" --resume "${@:2}") ;;
+  chief) task=chief ;;
 esac
-exec >>"$LOCKSTEP_RUN/logs/$task.log" 2>&1
+log=$LOCKSTEP_RUN/logs/$task.log
+exec >>"$log" 2>&1
+
+# set_chief_flags JOB [FLAGS]: --fresh or --restore of the user's hold until training has begun, over all
+# restarts; after that, and without them, the chief has --resume.
+set_chief_flags() {
+  local flag start=()
+  flags=(--job="$1")
+  for flag in "${@:2}"; do
+    case $flag in
+      --fresh | --restore | --restore=*) start+=("$flag") ;;
+      *) flags+=("$flag") ;;
+    esac
+  done
+  ((${#start[@]} > 0)) && ! grep -q ' chief: training begins at step ' "$log" || start=(--resume)
+  flags+=("${start[@]}")
+}
 
 # Slurm signals every process of the job, this one and the task.
 is_ending=''
@@ -32,6 +48,7 @@ give_up() {
 
 ends=()  # when the task has ended, in the last minute
 while true; do
+  [ "$role" != chief ] || set_chief_flags "$@"
   "$LOCKSTEP_BIN/$role/$role" --cluster="$LOCKSTEP_RUN/cluster.json" --task_index="$index" \
     --tls_ca="$LOCKSTEP_RUN/tls/ca.pem" --tls_cert="$LOCKSTEP_RUN/tls/$task.pem" "${flags[@]}" &
   pid=$!
