@@ -75,7 +75,15 @@ std::string RunOutcome::EndFor(size_t task, int code, const std::string& what) {
                                        "workers are left"),
                              ", a step needs ", rules_.workers_needed));
   }
-  return Fail(task, code, what);
+  // One that ends by itself says why.
+  const bool is_killed =
+      code >= kFirstRetryableCode && code != static_cast<int>(ExitCode::kPeersLost);
+  const bool has_lost_state = role == Role::kPs && is_killed && !rules_.saves_state;
+  if (!has_lost_state || phase_ == Phase::kFinishing) return Fail(task, code, what);
+  return Fail(task, code,
+              what +
+                  "; its variables are lost and the job has no checkpoint to go back to. Remedy: "
+                  "write checkpoint { folder: \"checkpoints\" every_steps: 100 } in the job file");
 }
 
 // One that was told to end (`lockstep stop`, SIGINT) tells of the whole job, but for a backup

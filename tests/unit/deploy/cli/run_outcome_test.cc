@@ -180,7 +180,9 @@ TEST_CASE("a worker that found a mistake ends the run, backup or not") {
 
 TEST_CASE("a ps that has nothing to go back to, or a chief's own end, ends the run with its code") {
   RunOutcome ps = ThreeWorkersTwoNeeded(/*saves_state=*/false);
-  End(&ps, kPs, Killed(SIGKILL));
+  CHECK_THAT(End(&ps, kPs, Killed(SIGKILL)),
+             Contains("; its variables are lost and the job has no checkpoint to "
+                      "go back to. Remedy: write checkpoint { folder: "));
   CHECK(ps.phase() == Phase::kFailing);
   CHECK(ps.exit_code() == 137);
 
