@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "tests/integration/training_run.h"
 
@@ -42,6 +43,23 @@ TEST_CASE("an LSTM and a GRU learn a text whose next character follows from two 
     const nlohmann::json alone = EvaluateAlone(summary["checkpoint"]);
     CHECK(alone["loss"].get<double>() == Approx(summary["test_loss"].get<double>()).epsilon(1e-6));
     CHECK(alone["accuracy"].get<double>() == Approx(summary["test_accuracy"].get<double>()));
+    // Wherever the text and the checkpoint are now.
+    const auto evaluate = [&](const std::string& data) {
+      return RunToEnd({Binary("worker/predict"), "evaluate",
+                       "--checkpoint=" + summary["checkpoint"].get<std::string>(),
+                       "--data=" + folder.Write("moved", data)},
+                      absl::Seconds(30));
+    };
+    const Ended moved = evaluate(text);
+    INFO(moved.output);
+    CHECK(moved.exit_code == 0);
+    CHECK_THAT(moved.output, Catch::Matchers::Contains(absl::StrFormat(
+                                 "accuracy %.4f", alone["accuracy"].get<double>())));
+    const Ended unknown = evaluate(text + "z");
+    CHECK(unknown.exit_code == 78);
+    CHECK_THAT(unknown.output,
+               Catch::Matchers::Contains("expected one of the 8 characters that the model knows") &&
+                   Catch::Matchers::Contains("got \"z\". Remedy: "));
   }
 }
 

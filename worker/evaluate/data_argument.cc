@@ -150,10 +150,15 @@ absl::StatusOr<DataDef> DataFromArgument(absl::string_view argument, const Train
   const std::pair<std::string, std::string> files = SplitLabels(argument);
   DataDef data = model.job.data();
   if (data.has_text()) {
-    if (AbsolutePath(std::string(argument)) == AbsolutePath(data.text().path())) return data;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--data: expected the text that the model was trained on, ", data.text().path(), ", got ",
-        argument, ". Remedy: give that one, whose end the model has not seen"));
+    std::string path = AbsolutePath(std::string(argument));
+    // A checkpoint of a version before has no characters: only its own text tells their numbers.
+    if (data.text().characters().empty() && path != AbsolutePath(data.text().path())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--data: expected the text that the model was trained on, ", data.text().path(), ", got ",
+          argument, ". Remedy: give that one, whose end the model has not seen"));
+    }
+    data.mutable_text()->set_path(std::move(path));
+    return data;
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const bool idx, IsIdx(files.first));
   if (idx) {

@@ -79,7 +79,18 @@ TEST_CASE("a folder or a missing file is refused by the flag") {
   }
 }
 
-TEST_CASE("a model of a text takes that text alone") {
+TEST_CASE("a model that has the characters of its text takes other texts of these") {
+  TrainedModel model = CsvModel();
+  model.job.mutable_data()->clear_csv();
+  model.job.mutable_data()->mutable_text()->set_path("/a.txt");
+  model.job.mutable_data()->mutable_text()->set_characters("abc");
+  const auto data = DataFromArgument("/x/../b,c.txt", model);
+  REQUIRE(data.ok());
+  CHECK(data->text().path() == "/b,c.txt");
+  CHECK(data->text().characters() == "abc");
+}
+
+TEST_CASE("a model that lacks the characters of its text takes that text alone") {
   TrainedModel model = CsvModel();
   model.job.mutable_data()->clear_csv();
   model.job.mutable_data()->mutable_text()->set_path("/a.txt");
