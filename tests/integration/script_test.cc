@@ -6,9 +6,12 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tests/integration/script_tree.h"
@@ -42,13 +45,25 @@ TEST_CASE("the script installs what is missing and builds, and a second run does
 TEST_CASE("each command of the script says what it takes, and does nothing else") {
   const Tree tree;
   for (const std::string command :
-       {"build", "bundle", "check", "compile_commands", "fuzz", "test"}) {
+       {"bench", "build", "bundle", "chaos", "check", "compile_commands", "fuzz", "test"}) {
     for (const std::string option : {"--help", "-h"}) {
       const Ended help = tree.Run({command, option});
       CHECK(help.exit_code == 0);
       CHECK_THAT(help.output, StartsWith("./lockstep " + command + " "));
     }
   }
+  // Of all that the list names.
+  std::istringstream list(tree.Run({"help"}).output);
+  int commands = 0;
+  for (std::string line; std::getline(list, line);) {
+    absl::string_view rest = line;
+    if (!absl::ConsumePrefix(&rest, "  ./lockstep ")) continue;
+    const std::string command(rest.substr(0, rest.find(' ')));
+    CAPTURE(command);
+    CHECK(tree.Run({command, "--help"}).exit_code == 0);
+    ++commands;
+  }
+  CHECK(commands > 15);
   CHECK(tree.Calls().empty());
 }
 

@@ -90,7 +90,8 @@ class Tree {
                              "help", "job", "oracle", "packages", "sim", "test", "venv"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
     }
-    for (const char* name : {"build", "bundle", "check", "compile_commands", "fuzz", "test"}) {
+    for (const char* name :
+         {"bench", "build", "bundle", "chaos", "check", "compile_commands", "fuzz", "test"}) {
       Copy(std::string("deploy/cli/help/") + name + ".txt");
     }
     folder_.Write("common/base/version.h",
