@@ -21,6 +21,7 @@
 #include "chief/service/job_control_service.h"
 #include "common/base/annotate.h"
 #include "common/base/exit_code.h"
+#include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/client/ps_control.h"
 #include "common/config/start_flags.h"
@@ -240,7 +241,9 @@ absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
 absl::Status CheckSummary() {
   const std::string path = absl::GetFlag(FLAGS_summary);
   if (path.empty()) return absl::OkStatus();
-  return Annotate(AtomicFile::Create(path).status(), "--summary=" + path);
+  return Annotate(AddRemedy(AtomicFile::Create(path).status(),
+                            "name a file in a folder in which this user may write"),
+                  "--summary=" + path);
 }
 
 absl::Status RunChief(const DaemonContext& daemon) {

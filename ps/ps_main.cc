@@ -133,8 +133,9 @@ absl::Status Run(const DaemonContext& daemon) {
   const Clock* clock = Clock::Real();
   const uint32_t copy_port = absl::GetFlag(FLAGS_copy_port);
   if (copy_port > kMaxPort) {
-    return UsageError(
-        absl::StrCat("--copy_port: expected a port, 0 to ", kMaxPort, ", got ", copy_port));
+    return UsageError(absl::StrCat("--copy_port: expected a port, 0 to ", kMaxPort, ", got ",
+                                   copy_port,
+                                   ". Remedy: leave it out for one that the system chooses"));
   }
   absl::Notification called;
   absl::once_flag first_call;

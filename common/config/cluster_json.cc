@@ -142,7 +142,7 @@ absl::StatusOr<ClusterSpec> ParseJobs(const json& jobs) {
     if (job != "ps" && job != "worker" && job != "chief" && job != "master") {
       const std::string nearest = Nearest(job, kJobs);
       return Invalid("unknown job ", Quoted(job),
-                     nearest.empty() ? "" : absl::StrCat("; did you mean \"", nearest, "\"?"),
+                     nearest.empty() ? "." : absl::StrCat("; did you mean \"", nearest, "\"?"),
                      " Remedy: use ps, worker and chief");
     }
     LOCKSTEP_ASSIGN_OR_RETURN(std::vector<std::string> addresses, Addresses(job, value));

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
@@ -60,6 +61,7 @@ std::string Expected(const absl::CommandLineFlag& flag) {
   if (Holds<int32_t>(flag) || Holds<int64_t>(flag)) return "a whole number";
   if (Holds<uint32_t>(flag) || Holds<uint64_t>(flag)) return "a whole number from 0 on";
   if (Holds<double>(flag) || Holds<float>(flag)) return "a number";
+  if (Holds<absl::Duration>(flag)) return "a duration such as 50ms";
   return "another value";
 }
 

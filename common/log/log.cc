@@ -27,8 +27,8 @@ void Write(spdlog::level::level_enum level, absl::string_view message) {
 absl::Status Init(absl::string_view process, absl::string_view level) {
   const spdlog::level::level_enum parsed = spdlog::level::from_str(std::string(level));
   if (parsed == spdlog::level::off && level != "off") {
-    return UsageError(
-        absl::StrCat("--log_level: expected debug, info, warning or error, got \"", level, "\""));
+    return UsageError(absl::StrCat("--log_level: expected debug, info, warning or error, got \"",
+                                   level, "\". Remedy: leave it out for info"));
   }
   auto logger = std::make_shared<spdlog::logger>(
       std::string(process), std::make_shared<spdlog::sinks::stderr_color_sink_mt>());

@@ -57,8 +57,9 @@ TEST_CASE("a device that cannot be used is refused before the chief is asked") {
     arguments.push_back("--device=" + device);
     return arguments;
   };
-  CheckEnds(worker("gpu"), 64,
-            {"--device: expected cpu, auto, cuda, or GPUs such as cuda:0,cuda:1, got \"gpu\""});
+  CheckEnds(
+      worker("gpu"), 64,
+      {"--device: expected cpu, auto, cuda, or GPUs such as cuda:0,cuda:1, got \"gpu\". Remedy: "});
   CheckEnds(worker("cuda:0,cuda:0"), 64, {"cuda:0 comes twice", "Remedy: name each GPU once"});
   std::vector<std::string> limited = worker("cuda");
   limited.push_back("--gpu_memory_limit=-1");
@@ -111,7 +112,11 @@ TEST_CASE("flags with values that mean nothing are refused before the job") {
   CheckEnds(with(cluster.Worker(0), "--threads=-3"), 64, {"--threads", "got -3", "Remedy"});
   const std::string nowhere = cluster.folder().Path("missing/summary.json");
   CheckEnds(with(cluster.Chief(cluster.WriteJob({})), "--summary=" + nowhere), 73,
-            {"--summary", nowhere});
+            {"--summary", nowhere, ". Remedy: "});
+  CheckEnds(with(cluster.Ps(0), "--copy_port=70000"), 64, {"--copy_port", "got 70000. Remedy: "});
+  CheckEnds(with(cluster.Ps(0), "--log_level=loud"), 64, {"got \"loud\". Remedy: "});
+  CheckEnds(with(cluster.Worker(0), "--sleep=abc"), 64,
+            {"--sleep: expected a duration such as 50ms, got \"abc\". Remedy: "});
 }
 
 TEST_CASE("help and version of each program are short, complete and no mistake") {

@@ -30,8 +30,9 @@ absl::StatusOr<DeviceChoice> ParseDeviceChoice(absl::string_view text) {
   for (const absl::string_view name : absl::StrSplit(text, ',')) {
     const std::optional<int> ordinal = OrdinalOf(name);
     if (!ordinal.has_value()) {
-      return UsageError(absl::StrCat(
-          "--device: expected cpu, auto, cuda, or GPUs such as cuda:0,cuda:1, got \"", text, "\""));
+      return UsageError(
+          absl::StrCat("--device: expected cpu, auto, cuda, or GPUs such as cuda:0,cuda:1, got \"",
+                       text, "\". Remedy: --device=auto takes what there is"));
     }
     if (std::ranges::find(choice.ordinals, *ordinal) != choice.ordinals.end()) {
       return UsageError(absl::StrCat("--device: ", name, " comes twice in \"", text,

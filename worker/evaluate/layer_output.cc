@@ -57,7 +57,7 @@ absl::StatusOr<ModelGraph> CutAtLayer(const ModelGraph& graph, const std::string
   const std::string nearest = Nearest(layer, known);
   return absl::InvalidArgumentError(
       absl::StrCat("--layer: expected a layer of the model that is no loss, got \"", layer, "\"",
-                   nearest.empty() ? "" : absl::StrCat("; did you mean \"", nearest, "\"?"),
+                   nearest.empty() ? "." : absl::StrCat("; did you mean \"", nearest, "\"?"),
                    " Remedy: name one of ", absl::StrJoin(known, ", ")));
 }
 

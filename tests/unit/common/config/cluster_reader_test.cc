@@ -129,6 +129,7 @@ TEST_CASE("The wrong form names the entry") {
            Case{"[1]", "expected a JSON object, got array"},
            Case{R"({"cluster": []})", "cluster: expected an object"},
            Case{R"({"wroker": ["a:1"]})", "unknown job \"wroker\"; did you mean \"worker\"?"},
+           Case{R"({"trainer": ["a:1"]})", "unknown job \"trainer\". Remedy: use ps"},
            Case{R"({"ps": 7})", "ps: expected a list of \"host:port\", got number"},
            Case{R"({"ps": ["a:1", 7]})", "ps[1]: expected a string \"host:port\", got number"},
            Case{R"({"ps": {"0": null}})", "ps[0]: expected a string \"host:port\", got null"},

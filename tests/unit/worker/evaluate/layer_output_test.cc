@@ -143,7 +143,9 @@ TEST_CASE("a wrong name is refused with the layers that there are") {
                    Contains("Remedy: name one of hidden, relu, both, scores"));
   }
   CHECK_THAT(std::string(CutAtLayer(graph, "hiden").status().message()),
-             Contains("did you mean \"hidden\"?"));
+             Contains("did you mean \"hidden\"? Remedy: "));
+  CHECK_THAT(std::string(CutAtLayer(graph, "nope").status().message()),
+             Contains("got \"nope\". Remedy: "));
 }
 
 }  // namespace
