@@ -12,7 +12,7 @@ namespace lockstep::worker::cuda {
 // What the handles of the interface are here.
 struct CublasLtContext {};
 struct CublasLtPreference {
-  uint32_t alignment = 256;  // the least that was promised for an operand, in bytes
+  uint32_t alignment = 256;  // the least that was promised for a matrix, in bytes
 };
 struct CublasLtMatmulDesc {
   int transpose_a = 0;
@@ -36,6 +36,12 @@ using namespace worker::cuda;  // the names of cuBLASLt's interface
 namespace {
 
 constexpr size_t kWorkspace = 128;
+
+// What an algorithm may count on, in bytes. It stands in the CublasLtAlgorithm.
+struct Alignments {
+  uint32_t matrices;
+  uint32_t bias;
+};
 
 std::atomic<int64_t> live_objects = 0;
 
@@ -124,13 +130,20 @@ bool IsAligned(const void* operand, uint32_t alignment) {
   return reinterpret_cast<uintptr_t>(operand) % alignment == 0;
 }
 
-CublasStatus GetHeuristic(CublasLtContext*, CublasLtMatmulDesc*, CublasLtMatrixLayout*,
+// As cuBLASLt has it, the bias is as aligned as the pointer that is set when it is asked; null is
+// aligned to anything.
+uint32_t BiasAlignment(const CublasLtMatmulDesc& matmul) {
+  const auto address = reinterpret_cast<uintptr_t>(matmul.bias);
+  return address == 0 ? 256 : static_cast<uint32_t>(std::min<uintptr_t>(address & -address, 256));
+}
+
+CublasStatus GetHeuristic(CublasLtContext*, CublasLtMatmulDesc* matmul, CublasLtMatrixLayout*,
                           CublasLtMatrixLayout*, CublasLtMatrixLayout*, CublasLtMatrixLayout*,
                           CublasLtPreference* preference, int, CublasLtHeuristicResult* results,
                           int* count) {
   results[0] = {.workspace_bytes = kWorkspace, .state = kCublasSuccess};
-  // What RunMatmul may count on.
-  std::memcpy(&results[0].algorithm, &preference->alignment, sizeof(preference->alignment));
+  const Alignments alignments = {preference->alignment, BiasAlignment(*matmul)};
+  std::memcpy(&results[0].algorithm, &alignments, sizeof(alignments));
   *count = 1;
   return kCublasSuccess;
 }
@@ -152,12 +165,12 @@ CublasStatus RunMatmul(CublasLtContext*, CublasLtMatmulDesc* matmul, const void*
   // As cuBLASLt has it: factors of one type, a bias of the result's.
   if (a_layout->type != b_layout->type) return kCublasInvalidValue;
   if (has_bias && d_layout->type != kFloat32) return kCublasInvalidValue;
-  uint32_t alignment = 0;
-  std::memcpy(&alignment, algorithm, sizeof(alignment));
-  for (const void* operand : {a, b, static_cast<const void*>(d),
-                              static_cast<const void*>(has_bias ? matmul->bias : nullptr)}) {
-    if (!IsAligned(operand, alignment)) return kCublasInvalidValue;
+  Alignments alignments = {};
+  std::memcpy(&alignments, algorithm, sizeof(alignments));
+  for (const void* operand : {a, b, static_cast<const void*>(d)}) {
+    if (!IsAligned(operand, alignments.matrices)) return kCublasInvalidValue;
   }
+  if (has_bias && !IsAligned(matmul->bias, alignments.bias)) return kCublasInvalidValue;
   const bool enqueued = FakeDriver::Current().Enqueue(
       stream, [left, right, copy = *matmul, to = ElementsOf(d, *d_layout)] {
         Multiply(left, right, copy, to);

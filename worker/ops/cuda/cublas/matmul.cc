@@ -105,6 +105,8 @@ absl::Status Matmul::ChooseAlgorithm(uint32_t alignment) {
                               kPreferenceAlignmentD}) {
     LOCKSTEP_RETURN_IF_ERROR(set(attribute, alignment));
   }
+  // cuBLASLt takes the alignment of the bias from its address, which it does not read here.
+  if (bias_) LOCKSTEP_RETURN_IF_ERROR(SetBias(reinterpret_cast<const void*>(uintptr_t{alignment})));
   CublasLtHeuristicResult result = {};
   int count = 0;
   LOCKSTEP_RETURN_IF_ERROR(cublas.ToStatus(
@@ -119,6 +121,13 @@ absl::Status Matmul::ChooseAlgorithm(uint32_t alignment) {
   return absl::OkStatus();
 }
 
+absl::Status Matmul::SetBias(const void* bias) const {
+  const CublasLtLibrary& cublas = handle_.library();
+  return cublas.ToStatus(
+      cublas->MatmulDescSetAttribute(matmul_.get(), kMatmulBias, &bias, sizeof(bias)),
+      "cublasLtMatmulDescSetAttribute of the bias");
+}
+
 absl::Status Matmul::Enqueue(const MatmulOperands& operands, CUstream stream) const {
   const absl::Status status = TryEnqueue(operands, stream);
   // Any of the calls may be the first to tell of a GPU that has failed.
@@ -129,12 +138,7 @@ absl::Status Matmul::TryEnqueue(const MatmulOperands& operands, CUstream stream)
   constexpr float kAlpha = 1;
   constexpr float kBeta = 0;
   const CublasLtLibrary& cublas = handle_.library();
-  if (bias_) {
-    LOCKSTEP_RETURN_IF_ERROR(
-        cublas.ToStatus(cublas->MatmulDescSetAttribute(matmul_.get(), kMatmulBias, &operands.bias,
-                                                       sizeof(operands.bias)),
-                        "cublasLtMatmulDescSetAttribute of the bias"));
-  }
+  if (bias_) LOCKSTEP_RETURN_IF_ERROR(SetBias(operands.bias));
   return cublas.ToStatus(
       cublas->Matmul(handle_.get(), matmul_.get(), &kAlpha, operands.a, a_.get(), operands.b,
                      b_.get(), &kBeta, operands.d, d_.get(), operands.d, d_.get(), &algorithm_,

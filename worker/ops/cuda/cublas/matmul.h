@@ -72,6 +72,7 @@ class Matmul {
   absl::Status TryEnqueue(const MatmulOperands& operands, CUstream stream) const;
   absl::Status Describe(const MatmulShape& shape);
   absl::Status ChooseAlgorithm(uint32_t alignment);
+  absl::Status SetBias(const void* bias) const;
 
   CublasLtHandle handle_;
   bool bias_ = false;

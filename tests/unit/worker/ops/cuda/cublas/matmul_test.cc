@@ -106,9 +106,11 @@ TEST_CASE("whichever call fails while a product is enqueued, the device has fail
   const auto device = test::MakeFakeGpu(1);
   const auto stream = *device->CreateStream({});
   CublasLtFunctions functions = *test::FakeCublasLt().operator->().operator->();
+  static bool is_made = false;
+  is_made = false;
   SECTION("the bias") {
     functions.MatmulDescSetAttribute = [](CublasLtMatmulDesc*, int attribute, const void*, size_t) {
-      return attribute == kMatmulBias ? test::kCublasInvalidValue : kCublasSuccess;
+      return is_made && attribute == kMatmulBias ? test::kCublasInvalidValue : kCublasSuccess;
     };
   }
   SECTION("the product") {
@@ -122,6 +124,7 @@ TEST_CASE("whichever call fails while a product is enqueued, the device has fail
   const auto matmul = Matmul::Create(*CublasLtHandle::Create(device.get(), &library),
                                      {.m = 2, .n = 3, .k = 4, .bias = true});
   REQUIRE(matmul.ok());
+  is_made = true;
   const absl::Status failed = matmul->Enqueue({}, static_cast<CudaStream*>(stream.get())->get());
   REQUIRE_FALSE(failed.ok());
   CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
