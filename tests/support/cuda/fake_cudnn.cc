@@ -24,7 +24,7 @@ namespace {
 
 FakeCudnn* current_cudnn = nullptr;
 
-constexpr CudnnStatus kRefused = 2000;
+constexpr CudnnStatus kRefused = kCudnnBadParameter;
 constexpr uintptr_t kAlignment = 16;  // that plans are told of
 
 bool IsOperand(const void* pointer) {
@@ -46,7 +46,7 @@ struct FakeCudnnCalls {
 
   static CudnnStatus CreateHandle(CudnnContext** handle) {
     absl::MutexLock lock(&current_cudnn->mutex_);
-    if (current_cudnn->Fails()) return kRefused;
+    if (current_cudnn->Fails()) return current_cudnn->failure_;
     FakeDriver::Current().WaitForDevice();
     auto made = std::make_unique<CudnnContext>();
     *handle = made.get();
@@ -60,14 +60,15 @@ struct FakeCudnnCalls {
   }
   static CudnnStatus SetStream(CudnnContext* handle, CUstream stream) {
     absl::MutexLock lock(&current_cudnn->mutex_);
-    if (!current_cudnn->handles_.contains(handle) || current_cudnn->Fails()) return kRefused;
+    if (!current_cudnn->handles_.contains(handle)) return kRefused;
+    if (current_cudnn->Fails()) return current_cudnn->failure_;
     handle->stream = stream;
     return kCudnnSuccess;
   }
 
   static CudnnStatus Create(int type, CudnnDescriptor* handle) {
     absl::MutexLock lock(&current_cudnn->mutex_);
-    if (current_cudnn->Fails()) return kRefused;
+    if (current_cudnn->Fails()) return current_cudnn->failure_;
     auto made = std::make_shared<Descriptor>();
     made->type = type;
     *handle = made.get();
@@ -81,8 +82,9 @@ struct FakeCudnnCalls {
   static CudnnStatus Finalize(CudnnDescriptor handle) {
     absl::MutexLock lock(&current_cudnn->mutex_);
     const auto own = Find(handle);
-    if (own == nullptr || own->is_final || current_cudnn->Fails()) return kRefused;
-    if (own->type == kExecutionPlanDescriptor && !own->engine->can_plan) return kRefused;
+    if (own == nullptr || own->is_final) return kRefused;
+    if (current_cudnn->Fails()) return current_cudnn->failure_;
+    if (own->type == kExecutionPlanDescriptor && !own->engine->can_plan) return kCudnnNotSupported;
     own->is_final = true;
     return kCudnnSuccess;
   }
@@ -91,7 +93,8 @@ struct FakeCudnnCalls {
                          const void* values) {
     absl::MutexLock lock(&current_cudnn->mutex_);
     const auto own = Find(handle);
-    if (own == nullptr || own->is_final || current_cudnn->Fails()) return kRefused;
+    if (own == nullptr || own->is_final) return kRefused;
+    if (current_cudnn->Fails()) return current_cudnn->failure_;
     switch (type) {
       case kTypeDescriptor:
         return SetDescriptor(own.get(), name, *static_cast<const CudnnDescriptor*>(values));
@@ -130,7 +133,8 @@ struct FakeCudnnCalls {
                          void* values) {
     absl::MutexLock lock(&current_cudnn->mutex_);
     const auto own = Find(handle);
-    if (own == nullptr || !own->is_final || current_cudnn->Fails()) return kRefused;
+    if (own == nullptr || !own->is_final) return kRefused;
+    if (current_cudnn->Fails()) return current_cudnn->failure_;
     switch (name) {
       case kHeuristicsResults: {
         const bool falls_back = own->numbers.at(kHeuristicsMode)[0] == kHeuristicModeFallback;
@@ -176,7 +180,8 @@ struct FakeCudnnCalls {
     const auto plan = Find(plan_handle);
     const auto pack = Find(pack_handle);
     if (plan == nullptr || !plan->is_final || pack == nullptr || !pack->is_final) return kRefused;
-    if (!current_cudnn->handles_.contains(handle) || current_cudnn->Fails()) return kRefused;
+    if (!current_cudnn->handles_.contains(handle)) return kRefused;
+    if (current_cudnn->Fails()) return current_cudnn->failure_;
     if (current_cudnn->runs_fail_) return kRefused;
     const void* const workspace = pack->pointers.at(kVariantPackWorkspace).at(0);
     if (plan->engine->workspace > 0 && !IsOperand(workspace)) return kRefused;

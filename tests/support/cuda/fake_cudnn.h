@@ -16,6 +16,8 @@
 
 namespace lockstep::test {
 
+inline constexpr worker::cuda::CudnnStatus kCudnnBadParameter = 2000;
+
 struct FakeEngine {
   int64_t index = 0;
   std::vector<int> notes;
@@ -33,8 +35,11 @@ class FakeCudnn {
   static const worker::cuda::CudnnLibrary& library();
   static FakeCudnn& Current();
 
-  // The so-many-th call from now on (from 0) fails.
-  void FailCall(int64_t index) { failing_call_ = calls_ + index; }
+  // The so-many-th call from now on (from 0) fails with this status.
+  void FailCall(int64_t index, worker::cuda::CudnnStatus status = kCudnnBadParameter) {
+    failing_call_ = calls_ + index;
+    failure_ = status;
+  }
   // From now on no plan runs.
   void FailRuns() { runs_fail_ = true; }
   int64_t calls() const { return calls_; }
@@ -70,6 +75,7 @@ class FakeCudnn {
   std::map<int, std::map<int, std::vector<int64_t>>> last_set_;
   int64_t calls_ = 0;
   int64_t failing_call_ = -1;
+  worker::cuda::CudnnStatus failure_ = worker::cuda::kCudnnSuccess;
   bool runs_fail_ = false;
 };
 

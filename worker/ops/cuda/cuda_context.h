@@ -35,7 +35,7 @@ class CudaContext : public OpContext {
   }
 
   // A product in the context's precision that has its workspace reserved. FAILED_PRECONDITION where
-  // there is no cuBLASLt.
+  // there is no cuBLASLt; UNIMPLEMENTED where cuBLASLt has no algorithm for it.
   absl::StatusOr<Matmul> MakeMatmul(MatmulShape shape);
   // One pass of a convolution, likewise. FAILED_PRECONDITION where there is no cuDNN;
   // UNIMPLEMENTED where cuDNN has no engine for it.

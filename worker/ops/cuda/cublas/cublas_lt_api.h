@@ -17,6 +17,7 @@ struct CublasLtMatrixLayout;
 struct CublasLtPreference;
 
 inline constexpr CublasStatus kCublasSuccess = 0;
+inline constexpr CublasStatus kCublasNotSupported = 15;
 
 // CONSTANT(name, name in cublasLt.h, value) for each.
 #define LOCKSTEP_CUBLAS_LT_CONSTANTS(CONSTANT)                                    \

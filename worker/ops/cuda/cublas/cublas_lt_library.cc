@@ -1,6 +1,7 @@
 #include "worker/ops/cuda/cublas/cublas_lt_library.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "worker/device/cuda/driver.h"
 #include "worker/device/cuda/shared_library.h"
 
@@ -32,7 +33,9 @@ absl::StatusOr<CublasLtLibrary> CublasLtLibrary::Open(const std::string& library
 
 absl::Status CublasLtLibrary::ToStatus(CublasStatus status, absl::string_view call) const {
   if (status == kCublasSuccess) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(call, ": ", functions_.GetStatusName(status)));
+  const std::string message = absl::StrCat(call, ": ", functions_.GetStatusName(status));
+  if (status == kCublasNotSupported) return absl::UnimplementedError(message);
+  return WithExitCode(absl::InternalError(message), ExitCode::kDeviceFailed);
 }
 
 absl::StatusOr<const CublasLtLibrary*> SharedCublasLt() {

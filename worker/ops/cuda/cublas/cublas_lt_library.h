@@ -20,7 +20,8 @@ class CublasLtLibrary {
 
   explicit CublasLtLibrary(const CublasLtFunctions& functions) : functions_(functions) {}
 
-  // OK, or INTERNAL "<call>: <name of the error>".
+  // OK, or "<call>: <name of the error>": UNIMPLEMENTED where cuBLASLt says that it does not
+  // support what was asked, else INTERNAL with the exit code of a device that has failed.
   absl::Status ToStatus(CublasStatus status, absl::string_view call) const;
 
   LockedCalls<CublasLtFunctions> operator->() const {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 
@@ -51,9 +52,8 @@ absl::StatusOr<Matmul> Matmul::Create(const CublasLtHandle& handle, const Matmul
   Matmul matmul(handle);
   LOCKSTEP_RETURN_IF_ERROR(matmul.Describe(shape));
   if (absl::Status status = matmul.ChooseAlgorithm(shape.alignment); !status.ok()) {
-    return absl::Status(status.code(),
-                        absl::StrCat(status.message(), ", of a product [", shape.m, ", ", shape.k,
-                                     "] [", shape.k, ", ", shape.n, "]"));
+    return WithMessage(status, absl::StrCat(status.message(), ", of a product [", shape.m, ", ",
+                                            shape.k, "] [", shape.k, ", ", shape.n, "]"));
   }
   return matmul;
 }

@@ -58,7 +58,8 @@ struct MatmulOperands {
 // Used by one thread at a time.
 class Matmul {
  public:
-  // For the device of the handle.
+  // For the device of the handle. UNIMPLEMENTED: cuBLASLt has no algorithm for it. Other errors
+  // have the exit code of a failed device.
   static absl::StatusOr<Matmul> Create(const CublasLtHandle& handle, const MatmulShape& shape);
 
   size_t workspace_bytes() const { return workspace_bytes_; }

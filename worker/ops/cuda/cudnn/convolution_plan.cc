@@ -119,7 +119,8 @@ std::string Describe(const Conv2DOptions& options) {
                       image(options.output));
 }
 
-// What the heuristics of this mode name for the graph, best first.
+// What the heuristics of this mode name for the graph, best first. UNIMPLEMENTED: they know nothing
+// for it.
 absl::StatusOr<std::vector<BackendDescriptor>> ConfigurationsOf(const CudnnLibrary* library,
                                                                 const PlanTarget& target,
                                                                 const BackendDescriptor& graph,
@@ -142,10 +143,12 @@ absl::StatusOr<std::vector<ConvolutionPlan>> PlanConvolution(const CudnnLibrary*
   std::vector<ConvolutionPlan> plans;
   int64_t seen = 0;
   for (const int mode : {kHeuristicModeA, kHeuristicModeFallback}) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<BackendDescriptor> configurations,
-                              ConfigurationsOf(library, target, graph, mode));
-    seen += static_cast<int64_t>(configurations.size());
-    for (const BackendDescriptor& configuration : configurations) {
+    const absl::StatusOr<std::vector<BackendDescriptor>> configurations =
+        ConfigurationsOf(library, target, graph, mode);
+    if (absl::IsUnimplemented(configurations.status())) continue;
+    LOCKSTEP_RETURN_IF_ERROR(configurations.status());
+    seen += static_cast<int64_t>(configurations->size());
+    for (const BackendDescriptor& configuration : *configurations) {
       LOCKSTEP_ASSIGN_OR_RETURN(const BackendDescriptor engine, EngineOf(configuration));
       LOCKSTEP_ASSIGN_OR_RETURN(const bool is_admitted, IsAdmitted(engine, request.precision));
       if (!is_admitted) continue;
@@ -156,7 +159,10 @@ absl::StatusOr<std::vector<ConvolutionPlan>> PlanConvolution(const CudnnLibrary*
       } else {
         plan.Set(kPlanDevice, *target.described);
       }
-      if (!plan.Finalize().ok()) continue;  // heuristics also name engines that cannot do it
+      const absl::Status planned = plan.Finalize();
+      if (absl::IsUnimplemented(planned))
+        continue;  // heuristics also name engines that cannot do it
+      LOCKSTEP_RETURN_IF_ERROR(planned);
       LOCKSTEP_ASSIGN_OR_RETURN(const int64_t workspace, plan.GetInt64(kPlanWorkspaceSize));
       if (workspace > request.most_workspace_bytes) continue;
       LOCKSTEP_ASSIGN_OR_RETURN(const int64_t index, engine.GetInt64(kEngineGlobalIndex));

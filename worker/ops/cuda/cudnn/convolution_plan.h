@@ -42,7 +42,8 @@ struct ConvolutionPlan {
 };
 
 // The first ones, at most `most` >= 1, in the order of cuDNN's heuristics that are deterministic,
-// compute in the precision and need no more workspace. UNIMPLEMENTED: there is none.
+// compute in the precision and need no more workspace. UNIMPLEMENTED: there is none. Other errors
+// of cuDNN have the exit code of a failed device.
 absl::StatusOr<std::vector<ConvolutionPlan>> PlanConvolution(const CudnnLibrary* library,
                                                              const PlanTarget& target,
                                                              const ConvolutionRequest& request,

@@ -1,13 +1,17 @@
 #include "worker/ops/cuda/cudnn/cudnn_library.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "worker/device/cuda/shared_library.h"
 
 namespace lockstep::worker::cuda {
-
 namespace {
 
 const CudnnLibrary* library_for_testing = nullptr;
+
+bool IsNotSupported(CudnnStatus status) {
+  return status >= kCudnnNotSupported && status < kCudnnNotSupported + 1000;
+}
 
 }  // namespace
 
@@ -33,8 +37,10 @@ absl::Status CudnnLibrary::ToStatus(CudnnStatus status, absl::string_view call) 
   if (status == kCudnnSuccess) return absl::OkStatus();
   char text[512] = {};
   functions_.GetLastErrorString(text, sizeof(text));
-  return absl::InternalError(
-      absl::StrCat(call, ": ", functions_.GetErrorString(status), " (", text, ")"));
+  const std::string message =
+      absl::StrCat(call, ": ", functions_.GetErrorString(status), " (", text, ")");
+  if (IsNotSupported(status)) return absl::UnimplementedError(message);
+  return WithExitCode(absl::InternalError(message), ExitCode::kDeviceFailed);
 }
 
 absl::StatusOr<const CudnnLibrary*> SharedCudnn() {

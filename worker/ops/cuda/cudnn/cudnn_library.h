@@ -22,8 +22,9 @@ class CudnnLibrary {
 
   explicit CudnnLibrary(const CudnnFunctions& functions) : functions_(functions) {}
 
-  // OK, or INTERNAL "<call>: <name of the error> (<what cuDNN says>)", of the calling thread's last
-  // call.
+  // OK, or "<call>: <name of the error> (<what cuDNN says>)", of the calling thread's last call:
+  // UNIMPLEMENTED where cuDNN says that it does not support what was asked, else INTERNAL with the
+  // exit code of a device that has failed.
   absl::Status ToStatus(CudnnStatus status, absl::string_view call) const;
 
   LockedCalls<CudnnFunctions> operator->() const {

@@ -15,6 +15,7 @@ LOCKSTEP_CUBLAS_LT_CONSTANTS(LOCKSTEP_COMPARE)
 #undef LOCKSTEP_COMPARE
 
 static_assert(kCublasSuccess == CUBLAS_STATUS_SUCCESS);
+static_assert(kCublasNotSupported == CUBLAS_STATUS_NOT_SUPPORTED);
 static_assert(sizeof(CublasLtAlgorithm) == sizeof(cublasLtMatmulAlgo_t));
 static_assert(sizeof(CublasLtHeuristicResult) == sizeof(cublasLtMatmulHeuristicResult_t));
 static_assert(offsetof(CublasLtHeuristicResult, workspace_bytes) ==
@@ -33,7 +34,7 @@ TEST_CASE("the toolkit's cuBLASLt has every function that is used") {
   INFO(library.status().ToString());
   REQUIRE(library.ok());
   CHECK(library->ToStatus(CUBLAS_STATUS_NOT_SUPPORTED, "cublasLtMatmul") ==
-        absl::InternalError("cublasLtMatmul: CUBLAS_STATUS_NOT_SUPPORTED"));
+        absl::UnimplementedError("cublasLtMatmul: CUBLAS_STATUS_NOT_SUPPORTED"));
 }
 
 }  // namespace

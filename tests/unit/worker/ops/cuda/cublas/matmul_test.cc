@@ -102,6 +102,49 @@ TEST_CASE("a shape for which cuBLASLt has no algorithm is named") {
         absl::UnimplementedError("cuBLASLt has no algorithm, of a product [2, 4] [4, 3]"));
 }
 
+// What the calls of a product's making return; one of them, as the test has it.
+CublasStatus refusal = kCublasSuccess;
+
+TEST_CASE("whichever call fails while a product is made, what it says decides about the device") {
+  const auto device = test::MakeFakeGpu(1);
+  CublasLtFunctions functions = *test::FakeCublasLt().operator->().operator->();
+  SECTION("the description") {
+    functions.MatmulDescCreate = [](CublasLtMatmulDesc**, int, int) { return refusal; };
+  }
+  SECTION("its attributes") {
+    functions.MatmulDescSetAttribute = [](CublasLtMatmulDesc*, int, const void*, size_t) {
+      return refusal;
+    };
+  }
+  SECTION("the layouts") {
+    functions.MatrixLayoutCreate = [](CublasLtMatrixLayout**, int, uint64_t, uint64_t, int64_t) {
+      return refusal;
+    };
+  }
+  SECTION("the preferences") {
+    functions.PreferenceCreate = [](CublasLtPreference**) { return refusal; };
+  }
+  SECTION("what is preferred") {
+    functions.PreferenceSetAttribute = [](CublasLtPreference*, int, const void*, size_t) {
+      return refusal;
+    };
+  }
+  SECTION("the algorithm") {
+    functions.AlgoGetHeuristic = [](CublasLtContext*, CublasLtMatmulDesc*, CublasLtMatrixLayout*,
+                                    CublasLtMatrixLayout*, CublasLtMatrixLayout*,
+                                    CublasLtMatrixLayout*, CublasLtPreference*, int,
+                                    CublasLtHeuristicResult*, int*) { return refusal; };
+  }
+  const CublasLtLibrary library(functions);
+  const auto handle = CublasLtHandle::Create(device.get(), &library);
+  const auto make = [&] { return Matmul::Create(*handle, {.m = 2, .n = 3, .k = 4}).status(); };
+  refusal = test::kCublasInvalidValue;
+  CHECK(absl::IsInternal(make()));
+  CHECK(ExitCodeFor(make()) == ExitCode::kDeviceFailed);
+  refusal = kCublasNotSupported;
+  CHECK(absl::IsUnimplemented(make()));
+}
+
 TEST_CASE("whichever call fails while a product is enqueued, the device has failed") {
   const auto device = test::MakeFakeGpu(1);
   const auto stream = *device->CreateStream({});

@@ -17,6 +17,8 @@ LOCKSTEP_CUDNN_CONSTANTS(LOCKSTEP_COMPARE)
 #pragma GCC diagnostic pop
 
 static_assert(kCudnnSuccess == CUDNN_STATUS_SUCCESS);
+static_assert(kCudnnNotSupported == CUDNN_STATUS_NOT_SUPPORTED);
+static_assert(kCudnnNotSupported == CUDNN_STATUS_CATEGORY(CUDNN_STATUS_NOT_SUPPORTED_PADDING));
 
 #define LOCKSTEP_COMPARE(name, result, symbol, parameters)                               \
   static_assert(test::SameCall(decltype(CudnnFunctions::name){}, decltype(&::symbol){}), \
