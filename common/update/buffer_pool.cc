@@ -47,9 +47,9 @@ ValueBuffer BufferIn(SharedBuffer shared, DType dtype, const Shape& shape) {
 }
 
 std::shared_ptr<BufferPool> BufferPool::Create(DType dtype, const Shape& shape,
-                                               std::vector<SharedBuffer> shared) {
+                                               std::vector<SharedBuffer> shared, TensorMaker make) {
   LOCKSTEP_CHECK(shared.size() <= kMaxShared);
-  std::shared_ptr<BufferPool> pool(new BufferPool(dtype, shape));
+  std::shared_ptr<BufferPool> pool(new BufferPool(dtype, shape, std::move(make)));
   pool->num_shared_ = static_cast<int>(shared.size());
   for (SharedBuffer& buffer : shared) {
     PutInto(pool->free_shared_,
@@ -79,7 +79,7 @@ std::unique_ptr<ValueBuffer> BufferPool::TakeAny() {
   if (auto buffer = TakeFrom(free_shared_)) return buffer;
   if (auto buffer = TakeFrom(free_)) return buffer;
   ++num_buffers_;
-  return std::make_unique<ValueBuffer>(ValueBuffer{Tensor(dtype_, shape_), std::nullopt});
+  return std::make_unique<ValueBuffer>(ValueBuffer{make_(dtype_, shape_), std::nullopt});
 }
 
 std::shared_ptr<ValueBuffer> BufferPool::Lend(std::unique_ptr<ValueBuffer> buffer) {

@@ -11,11 +11,13 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
 #include "common/tensor/seq_lock.h"
 #include "common/tensor/tensor.h"
+#include "common/tensor/tensor_maker.h"
 
 namespace lockstep {
 
@@ -42,9 +44,10 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   // One version is written while two are readable.
   static constexpr int kKept = 3;
 
-  // At most kMaxShared shared buffers (CHECK).
+  // At most kMaxShared shared buffers (CHECK). `make` makes the others.
   static std::shared_ptr<BufferPool> Create(DType dtype, const Shape& shape,
-                                            std::vector<SharedBuffer> shared = {});
+                                            std::vector<SharedBuffer> shared = {},
+                                            TensorMaker make = OnHeap);
   ~BufferPool();
 
   // Makes a buffer of a tensor of this dtype and shape that was made elsewhere.
@@ -55,19 +58,21 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   // Makes a buffer, of which the version is set, readable.
   static std::shared_ptr<const Tensor> Share(std::shared_ptr<ValueBuffer> value);
 
-  // Shared and on the heap, free and in use.
+  // Shared and made, free and in use.
   int num_buffers() const { return num_buffers_.load(); }
   // Of them, those that exist only because readers hold others.
   int num_extra() const { return std::max(0, num_buffers_.load() - num_shared_ - kKept); }
 
  private:
-  BufferPool(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {}
+  BufferPool(DType dtype, const Shape& shape, TensorMaker make)
+      : dtype_(dtype), shape_(shape), make_(std::move(make)) {}
   std::unique_ptr<ValueBuffer> TakeAny();
   std::shared_ptr<ValueBuffer> Lend(std::unique_ptr<ValueBuffer> buffer);
   void GiveBack(std::unique_ptr<ValueBuffer> buffer);
 
   const DType dtype_;
   const Shape shape_;
+  const TensorMaker make_;
   int num_shared_ = 0;
   // Where there is no buffer, null. Shared ones are never released.
   std::array<std::atomic<ValueBuffer*>, kMaxShared> free_shared_ = {};

@@ -16,13 +16,13 @@ std::vector<std::shared_ptr<Tensor>> Shared(std::vector<Tensor> tensors) {
 }  // namespace
 
 Variable::Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
-                   std::vector<Tensor> slots, std::vector<SharedBuffer> shared)
+                   std::vector<Tensor> slots, std::vector<SharedBuffer> shared, TensorMaker make)
     : name_(std::move(name)),
       trainable_(trainable),
       dtype_(value.dtype()),
       shape_(value.shape()),
       num_bytes_(value.num_bytes()),
-      pool_(BufferPool::Create(value.dtype(), value.shape(), shared)),
+      pool_(BufferPool::Create(value.dtype(), value.shape(), shared, std::move(make))),
       narrow_values_(value.shape()),
       slots_(Shared(std::move(slots))),
       version_(version),

@@ -34,9 +34,11 @@ struct NextValue {
 // lock; who makes the next value reads the newest one without it, because nobody else publishes.
 class Variable {
  public:
-  // With shared buffers the value is copied into the first of them.
+  // With shared buffers the value is copied into the first of them. `make` makes the memory of
+  // later values.
   Variable(std::string name, bool trainable, Tensor value, GlobalStep version,
-           std::vector<Tensor> slots, std::vector<SharedBuffer> shared = {});
+           std::vector<Tensor> slots, std::vector<SharedBuffer> shared = {},
+           TensorMaker make = OnHeap);
   // A trained one that changes row by row. `table` (not null) has this version.
   Variable(std::string name, std::shared_ptr<Table> table, GlobalStep version,
            std::vector<Tensor> slots);

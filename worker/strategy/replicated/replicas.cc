@@ -34,8 +34,8 @@ ReplicaState Copy(const ReplicaState& state) {
 
 absl::StatusOr<std::unique_ptr<Replicas>> Replicas::Create(const ReplicasOptions& options,
                                                            const VariableLayout& layout,
-                                                           OptimizerRules rules,
-                                                           ReplicaState state) {
+                                                           OptimizerRules rules, ReplicaState state,
+                                                           TensorMaker make_tensor) {
   const size_t expected = rules.plain().scalars().size();
   if (state.scalars.size() != expected && !rules.plain().slots().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -43,13 +43,14 @@ absl::StatusOr<std::unique_ptr<Replicas>> Replicas::Create(const ReplicasOptions
   }
   state.scalars.resize(expected);
   return std::unique_ptr<Replicas>(
-      new Replicas(options, layout, std::move(rules), std::move(state)));
+      new Replicas(options, layout, std::move(rules), std::move(state), std::move(make_tensor)));
 }
 
 Replicas::Replicas(const ReplicasOptions& options, const VariableLayout& layout,
-                   OptimizerRules rules, ReplicaState state)
+                   OptimizerRules rules, ReplicaState state, TensorMaker make_tensor)
     : options_(options),
       layout_(layout),
+      make_tensor_(std::move(make_tensor)),
       rules_(std::move(rules)),
       pool_(options.threads),
       version_(state.version),
@@ -99,11 +100,11 @@ Replicas::Tower Replicas::MakeTower(ReplicaState state) const {
     const WholeVariable& of = layout_.variables()[i];
     tower.variables.push_back(MakeVariable(i, &state));
     tower.values.push_back(tower.variables.back()->newest()->view());
-    tower.rows.emplace_back(of.dtype,
-                            of.sparse ? WithRows(of.shape, options_.most_rows[i]) : Shape({0}));
+    tower.rows.push_back(
+        MakeTensor(of.dtype, of.sparse ? WithRows(of.shape, options_.most_rows[i]) : Shape({0})));
     Shape gradient = of.frozen ? Shape({0}) : of.shape;
     if (IsTrainedTable(i)) gradient = Shape({ShareOf(i).num_elements()});
-    tower.gradient_memory.emplace_back(of.dtype, std::move(gradient));
+    tower.gradient_memory.push_back(MakeTensor(of.dtype, gradient));
     tower.gradients.push_back({of.dtype, of.shape, tower.gradient_memory.back().data()});
   }
   return tower;
@@ -117,8 +118,19 @@ std::unique_ptr<Variable> Replicas::MakeVariable(size_t variable, ReplicaState* 
     auto table = std::make_shared<Table>(std::move(value), state->version, Table::kNewest, nullptr);
     return std::make_unique<Variable>(of.name, std::move(table), state->version, std::move(slots));
   }
-  return std::make_unique<Variable>(of.name, of.trainable, std::move(value), state->version,
-                                    std::move(slots));
+  // Of tables towers get copies of rows.
+  if (of.sparse) {
+    return std::make_unique<Variable>(of.name, of.trainable, std::move(value), state->version,
+                                      std::move(slots));
+  }
+  Tensor made = MakeTensor(of.dtype, of.shape);
+  lockstep::Copy(std::as_const(value).view(), made.view());
+  return std::make_unique<Variable>(of.name, of.trainable, std::move(made), state->version,
+                                    std::move(slots), std::vector<SharedBuffer>(), make_tensor_);
+}
+
+Tensor Replicas::MakeTensor(DType dtype, const Shape& shape) const {
+  return shape.num_elements() == 0 ? Tensor(dtype, shape) : make_tensor_(dtype, shape);
 }
 
 void Replicas::ReadRows(std::span<const std::span<const int64_t>> rows) {

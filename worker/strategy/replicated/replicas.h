@@ -10,6 +10,7 @@
 #include "common/base/thread_pool.h"
 #include "common/optimizer/clipping.h"
 #include "common/optimizer_proto/optimizer_rules.h"
+#include "common/tensor/tensor_maker.h"
 #include "common/update/variable.h"
 #include "worker/cache/variable_layout.h"
 #include "worker/collective/group_reducer.h"
@@ -34,11 +35,13 @@ struct ReplicasOptions {
 // batches read, and its gradient is a share (RowShare) of what is gathered.
 class Replicas {
  public:
-  // Every tower begins with the same state. The layout outlives this. INVALID_ARGUMENT: a state of
-  // other scalars than the rule has.
+  // Every tower begins with the same state. `make_tensor` makes the values, rows and gradients that
+  // memory() has. The layout outlives this. INVALID_ARGUMENT: a state of other scalars than the
+  // rule has.
   static absl::StatusOr<std::unique_ptr<Replicas>> Create(const ReplicasOptions& options,
                                                           const VariableLayout& layout,
-                                                          OptimizerRules rules, ReplicaState state);
+                                                          OptimizerRules rules, ReplicaState state,
+                                                          TensorMaker make_tensor = OnHeap);
 
   GlobalStep version() const { return version_; }
   // Copies these rows of the tables, which are what StepInput::rows has, for every tower, and makes
@@ -75,9 +78,11 @@ class Replicas {
   };
 
   Replicas(const ReplicasOptions& options, const VariableLayout& layout, OptimizerRules rules,
-           ReplicaState state);
+           ReplicaState state, TensorMaker make_tensor);
   Tower MakeTower(ReplicaState state) const;
   std::unique_ptr<Variable> MakeVariable(size_t variable, ReplicaState* state) const;
+  // That towers read or write.
+  Tensor MakeTensor(DType dtype, const Shape& shape) const;
   // Of a trained table.
   RowShare ShareOf(size_t variable) const;
   bool IsTrained(size_t variable) const;
@@ -92,6 +97,7 @@ class Replicas {
 
   const ReplicasOptions options_;
   const VariableLayout& layout_;
+  const TensorMaker make_tensor_;
   const OptimizerRules rules_;
   std::vector<const UpdateRule*> rule_of_;  // by variable; of rules_
   ThreadPool pool_;

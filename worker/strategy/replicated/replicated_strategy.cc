@@ -69,6 +69,7 @@ ReplicatedStrategy::ReplicatedStrategy(const ReplicatedOptions& options,
       learning_rate_(ToSchedule(options.optimizer.learning_rate())),
       clipping_(ClippingOf(options.optimizer.clipping())),
       loss_(loss, kNoRows, nullptr),
+      make_tensor_(resources.make_tensor),
       stamps_(resources.shards.size()),
       groups_(std::move(groups)),
       reduction_(groups_.get(),
@@ -122,7 +123,8 @@ void ReplicatedStrategy::OnGroup(absl::StatusOr<ReducerOfGroup> group) {
 
 void ReplicatedStrategy::OnState(absl::StatusOr<ReplicaState> state) {
   if (!state.ok()) return TellValues(state.status());
-  auto replicas = Replicas::Create(options_.replicas, layout_, rules_, *std::move(state));
+  auto replicas =
+      Replicas::Create(options_.replicas, layout_, rules_, *std::move(state), make_tensor_);
   if (!replicas.ok()) return TellValues(replicas.status());
   replicas_ = *std::move(replicas);
   server_.Serve(replicas_.get());

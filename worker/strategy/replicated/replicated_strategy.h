@@ -106,6 +106,7 @@ class ReplicatedStrategy final : public UpdateStrategy {
   const ClippingRule clipping_;
   WaitDescription wait_;
   GradientBuffers loss_;
+  const TensorMaker make_tensor_;
   std::unique_ptr<Replicas> replicas_;  // null before the first step
   ReplicaServer server_;                // of these
   // Of the step under way.

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "tests/support/made_tensors.h"
 #include "worker/collective/local_group_reducer.h"
 #include "worker/strategy/replicated/reduction_of_job.h"
 #include "worker/strategy/replicated/replicas.h"
@@ -72,7 +73,7 @@ struct Fixture {
       state.scalars.push_back(scalar.initial_value);
     }
     replicas = *Replicas::Create({.towers = kTowers, .most_rows = most_rows, .average = average},
-                                 layout, std::move(rules), std::move(state));
+                                 layout, std::move(rules), std::move(state), made.maker());
     StrategyDef::Replicated def;
     def.set_average(average);
     reducer = *LocalGroupReducer::Create(
@@ -100,6 +101,7 @@ struct Fixture {
   }
 
   const VariableLayout layout = Layout();
+  const test::MadeTensors made;
   std::unique_ptr<Replicas> replicas;
   std::unique_ptr<LocalGroupReducer> reducer;
   std::vector<std::vector<int64_t>> rows;
@@ -120,6 +122,10 @@ TEST_CASE("towers get the rows that the batches read, of frozen tables too") {
     CHECK(f.Value(tower, kW) == Values{10, 11});
     CHECK(f.Value(tower, kTable) == Values{10, 11, 14, 15});
     CHECK(f.replicas->memory()[tower].values.rows.data() == f.views.data());
+    for (const int table : {kFixed, kTable}) {
+      CHECK(f.made.Has(f.replicas->memory()[tower].values.views[table].data));
+    }
+    CHECK(f.made.Has(f.replicas->memory()[tower].gradients[kTable].data));
     CHECK(f.replicas->memory()[tower].gradients[kTable].shape == Shape({2, 2}));
   }
   // Dense ones before tables.

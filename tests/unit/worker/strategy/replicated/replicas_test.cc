@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/made_tensors.h"
 #include "tests/unit/worker/strategy/replicated/layout_for_tests.h"
 #include "worker/collective/local_group_reducer.h"
 #include "worker/strategy/replicated/reduction_of_job.h"
@@ -33,7 +34,7 @@ struct Fixture {
     state.slots.resize(4);
     state.slots[0].push_back(Filled({2, 4}));
     replicas = *Replicas::Create({.towers = 2}, layout, *OptimizerRules::Create(optimizer),
-                                 std::move(state));
+                                 std::move(state), made.maker());
     ChosenReduction chosen = *ReductionOf({}, {.workers = 1, .towers = 2}, ReducedTensors(layout));
     reducer = *LocalGroupReducer::Create(std::move(chosen.reduction));
   }
@@ -54,6 +55,7 @@ struct Fixture {
   }
 
   VariableLayout layout = LayoutForTests();
+  test::MadeTensors made;
   std::unique_ptr<Replicas> replicas;
   std::unique_ptr<LocalGroupReducer> reducer;
 };
@@ -87,6 +89,20 @@ TEST_CASE("a step applies the mean on every tower; statistics stay each tower's 
   // Slot = 1.5 + 2, 3 + 4.
   f.Step();
   for (const int tower : {0, 1}) CHECK(f.Value(tower, 0) == std::vector<float>{-5.5, -11});
+}
+
+TEST_CASE("what towers copy stays in memory of the maker from version to version") {
+  Fixture f;
+  std::vector<std::shared_ptr<const Tensor>> held;
+  for (int step = 0; step < 5; ++step) {
+    for (const TowerMemory& tower : f.replicas->memory()) {
+      for (const TensorView& value : tower.values.views) CHECK(f.made.Has(value.data));
+      for (const int trained : {0, 1, 3}) CHECK(f.made.Has(tower.gradients[trained].data));
+    }
+    held.push_back(f.replicas->variable(0).newest());
+    for (const int tower : {0, 1}) f.SetGradient(tower, 0, {1, 2});
+    f.Step();
+  }
 }
 
 TEST_CASE("a version that somebody holds stays as it was") {

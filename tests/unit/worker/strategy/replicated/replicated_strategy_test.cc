@@ -8,6 +8,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "tests/support/await.h"
+#include "tests/support/made_tensors.h"
 #include "tests/support/manual_time.h"
 #include "tests/unit/worker/strategy/replicated/fake_reducer_source.h"
 #include "tests/unit/worker/strategy/replicated/layout_for_tests.h"
@@ -58,9 +59,10 @@ struct JoiningWorker {
     ReplicatedOptions options;
     options.shards.shard_names = {"ps 0"};
     options.optimizer.mutable_sgd();
-    strategy = *ReplicatedStrategy::Create(options, layout, loss,
-                                           {.shards = shards, .timer = &time, .clock = &time},
-                                           std::move(groups));
+    strategy = *ReplicatedStrategy::Create(
+        options, layout, loss,
+        {.shards = shards, .timer = &time, .clock = &time, .make_tensor = made.maker()},
+        std::move(groups));
     strategy->BeginStep({.step = GlobalStep(5)}, std::move(told));
   }
   void TellGroup() { source->Tell({.step = GlobalStep(5), .holders = {1}, .states = &members}); }
@@ -70,11 +72,27 @@ struct JoiningWorker {
   IdlePs ps;
   std::vector<TensorTransport*> shards = {&ps};
   test::ManualTime time;
+  test::MadeTensors made;
   HeldMembers members;
   FakeReducerSource* source = nullptr;
   Answer<StepValues> values;
   std::unique_ptr<ReplicatedStrategy> strategy;
 };
+
+TEST_CASE("values and gradients of a worker that joins are in memory of the maker") {
+  JoiningWorker worker;
+  worker.TellGroup();
+  const std::string state(7 * sizeof(float), '\0');
+  std::exchange(worker.members.pending, nullptr)(StatePiece{.total = state.size(), .bytes = state});
+  const StepValues values = *worker.values.Wait();
+  REQUIRE(values.by_tower.size() == 1);
+  for (const TensorView& value : values.by_tower[0].values.views) {
+    CHECK(worker.made.Has(value.data));
+  }
+  for (const size_t trained : {0, 1, 3}) {
+    CHECK(worker.made.Has(values.by_tower[0].gradients[trained].data));
+  }
+}
 
 TEST_CASE("variables whose reading ends with its group are read in the next one") {
   JoiningWorker worker;
