@@ -67,7 +67,7 @@ struct TrainerResources {
   PeerService* peers = nullptr;
   rpc::EventQueue* queue = nullptr;
   std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // of calls
-  GradientMemory* memory = nullptr;                               // null: the heap
+  GradientMemory* memory = nullptr;  // null: gradients are shards.make_tensor's
 };
 
 class Trainer {

@@ -12,15 +12,18 @@ absl::StatusOr<std::unique_ptr<AsynchronousStrategy>> AsynchronousStrategy::Crea
     GradientMemory* memory) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto shards, ShardGroup::Create(options, layout, resources));
   std::unique_ptr<AsynchronousStrategy> strategy(
-      new AsynchronousStrategy(layout, resources.clock, most_rows, memory));
+      new AsynchronousStrategy(layout, resources, most_rows, memory));
   strategy->shards_ = std::move(shards);
   return strategy;
 }
 
-AsynchronousStrategy::AsynchronousStrategy(const VariableLayout& layout, const Clock* clock,
+AsynchronousStrategy::AsynchronousStrategy(const VariableLayout& layout,
+                                           const ShardGroupResources& resources,
                                            std::span<const int64_t> most_rows,
                                            GradientMemory* memory)
-    : clock_(clock), gradients_(layout, most_rows, memory), stamps_(layout.num_shards()) {}
+    : clock_(resources.clock),
+      gradients_(layout, most_rows, memory, resources.make_tensor),
+      stamps_(layout.num_shards()) {}
 
 void AsynchronousStrategy::BeginStep(const StepInput& input, Callback<StepValues> done) {
   input_ = input;

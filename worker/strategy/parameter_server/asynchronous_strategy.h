@@ -35,7 +35,7 @@ class AsynchronousStrategy final : public UpdateStrategy {
   void Cancel() override { shards_->Cancel(); }
 
  private:
-  AsynchronousStrategy(const VariableLayout& layout, const Clock* clock,
+  AsynchronousStrategy(const VariableLayout& layout, const ShardGroupResources& resources,
                        std::span<const int64_t> most_rows, GradientMemory* memory);
 
   void FetchValues();

@@ -15,7 +15,7 @@ Shape LargestShape(const WholeVariable& variable, int64_t most_rows) {
 }  // namespace
 
 GradientBuffers::GradientBuffers(const VariableLayout& layout, std::span<const int64_t> most_rows,
-                                 GradientMemory* memory)
+                                 GradientMemory* memory, const TensorMaker& make)
     : layout_(layout) {
   const std::vector<WholeVariable>& variables = layout.variables();
   for (size_t i = 0; i < variables.size(); ++i) {
@@ -26,7 +26,7 @@ GradientBuffers::GradientBuffers(const VariableLayout& layout, std::span<const i
     } else if (memory != nullptr) {
       memory_.push_back(memory->Take(dtype, shape));
     } else {
-      memory_.emplace_back(dtype, shape);
+      memory_.push_back(make(dtype, shape));
     }
     views_.push_back({dtype, variables[i].shape, memory_.back().data()});
   }

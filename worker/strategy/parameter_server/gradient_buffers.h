@@ -7,6 +7,7 @@
 
 #include "common/client/gradient_memory.h"
 #include "common/tensor/tensor.h"
+#include "common/tensor/tensor_maker.h"
 #include "worker/cache/variable_layout.h"
 
 namespace lockstep::worker {
@@ -16,9 +17,9 @@ namespace lockstep::worker {
 class GradientBuffers {
  public:
   // `most_rows`: by variable, of how many rows a step can have a gradient. `memory` may be null:
-  // the heap. The layout outlives this.
+  // `make` makes the gradients. The layout outlives this.
   GradientBuffers(const VariableLayout& layout, std::span<const int64_t> most_rows,
-                  GradientMemory* memory);
+                  GradientMemory* memory, const TensorMaker& make = OnHeap);
 
   // What `memory` should have.
   static uint64_t NumBytes(const VariableLayout& layout, std::span<const int64_t> most_rows);

@@ -14,18 +14,19 @@ absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> ParameterServerStrategy
     GradientMemory* memory) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto shards, ShardGroup::Create(options.shards, layout, resources));
   std::unique_ptr<ParameterServerStrategy> strategy(
-      new ParameterServerStrategy(std::move(options), layout, resources.clock, most_rows, memory));
+      new ParameterServerStrategy(std::move(options), layout, resources, most_rows, memory));
   strategy->shards_ = std::move(shards);
   return strategy;
 }
 
 ParameterServerStrategy::ParameterServerStrategy(ParameterServerOptions options,
-                                                 const VariableLayout& layout, const Clock* clock,
+                                                 const VariableLayout& layout,
+                                                 const ShardGroupResources& resources,
                                                  std::span<const int64_t> most_rows,
                                                  GradientMemory* memory)
     : options_(std::move(options)),
-      clock_(clock),
-      gradients_(layout, most_rows, memory),
+      clock_(resources.clock),
+      gradients_(layout, most_rows, memory, resources.make_tensor),
       stamps_(layout.num_shards()) {}
 
 void ParameterServerStrategy::BeginStep(const StepInput& input, Callback<StepValues> done) {

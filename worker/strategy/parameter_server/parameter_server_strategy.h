@@ -50,7 +50,7 @@ class ParameterServerStrategy final : public UpdateStrategy {
 
  private:
   ParameterServerStrategy(ParameterServerOptions options, const VariableLayout& layout,
-                          const Clock* clock, std::span<const int64_t> most_rows,
+                          const ShardGroupResources& resources, std::span<const int64_t> most_rows,
                           GradientMemory* memory);
 
   void FetchValues();

@@ -46,7 +46,7 @@ struct ShardGroupResources {
   std::span<TensorTransport* const> shards;  // shards[k] talks to ps k
   Timer* timer = nullptr;
   const Clock* clock = Clock::Real();
-  TensorMaker make_tensor = OnHeap;  // for values
+  TensorMaker make_tensor = OnHeap;  // of values, and of gradients that are not shared
 };
 
 // Used by one thread, or handed from one to the next, but for what says otherwise. One gradient at

@@ -9,8 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/transport/tensor_transport.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/made_tensors.h"
 #include "tests/support/placed_variable.h"
 #include "tests/support/thread_timer.h"
+#include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
 
 namespace lockstep::worker {
@@ -104,6 +106,40 @@ TEST_CASE("pulling and pushing allocate nothing of a variable's size, and little
   CHECK(made.large == 0);
   CAPTURE(made.all / kSteps);
   CHECK(made.all <= kPerVariable * kSteps * kVariables);
+}
+
+TEST_CASE("gradients that are not shared are in memory of the maker") {
+  Placement placement;
+  placement.set_shards(1);
+  *placement.add_variables() = PlacedVariable(0, "v", kElements, 0, true, 0);
+  const VariableLayout layout = *VariableLayout::Create(placement);
+  WillingPs ps;
+  TensorTransport* const shards[] = {&ps};
+  const std::vector<int64_t> most_rows(1);
+  ShardGroupOptions options;
+  options.shard_names = {"ps"};
+  ThreadTimer timer;
+  const lockstep::test::MadeTensors made;
+  const ShardGroupResources resources{
+      .shards = shards, .timer = &timer, .make_tensor = made.maker()};
+  std::unique_ptr<UpdateStrategy> strategy;
+  SECTION("with parameter servers") {
+    strategy = *ParameterServerStrategy::Create({.shards = options}, layout, resources, most_rows,
+                                                nullptr);
+  }
+  SECTION("in an asynchronous job") {
+    options.session.asynchronous = true;
+    strategy = *AsynchronousStrategy::Create(options, layout, resources, most_rows, nullptr);
+  }
+  const std::vector<std::span<const int64_t>> no_rows(1);
+  bool is_told = false;
+  strategy->BeginStep({GlobalStep(0), no_rows}, [&](absl::StatusOr<StepValues> values) {
+    is_told = true;
+    REQUIRE(values.ok());
+    CHECK(made.Has(values->gradients[0].data));
+  });
+  CHECK(is_told);
+  strategy->Cancel();
 }
 
 }  // namespace
