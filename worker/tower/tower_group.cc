@@ -76,6 +76,9 @@ absl::Status TowerGroup::PreparePeers(const ModelGraph& graph, const TowerDevice
                                       int64_t row_examples) {
   for (size_t tower = 0; tower < towers_.size(); ++tower) {
     if (devices.of(tower) == device_) continue;
+    if (!late_copies_.has_value()) {
+      LOCKSTEP_ASSIGN_OR_RETURN(late_copies_, DeviceQueue::Create(device_));
+    }
     LOCKSTEP_ASSIGN_OR_RETURN(
         peers_[tower],
         PeerGradients::Create(
@@ -98,7 +101,7 @@ absl::StatusOr<float> TowerGroup::Train(std::span<const Batch> batches,
   LOCKSTEP_CHECK(batches.size() == towers_.size());
   absl::Status status = EnqueueTowers(batches, variables, gradients, random_key);
   if (status.ok()) status = EnqueueReduction(gradients);
-  if (status.ok()) status = Announce(ready);
+  if (status.ok()) status = Announce(gradients, ready);
   status.Update(Finish(status));
   if (!status.ok()) return status;
   for (size_t tower = 0; tower < towers_.size(); ++tower) losses_[tower] = towers_[tower]->loss();
@@ -120,7 +123,7 @@ absl::Status TowerGroup::EnqueueTowers(std::span<const Batch> batches,
 absl::Status TowerGroup::EnqueueReduction(std::span<const MutableTensorView> gradients) {
   for (const int variable : descending_) {
     LOCKSTEP_ASSIGN_OR_RETURN(reduced_[variable], Reduce(variable, gradients[variable]));
-    if (reduced_[variable].ready == nullptr) continue;
+    if (reduced_[variable].ready == nullptr || IsCopiedLate(gradients[variable])) continue;
     copies_.Enqueue(variable, gradients[variable], streams_->common(), &reduced_[variable]);
   }
   awaits_all_ = false;
@@ -131,6 +134,7 @@ absl::Status TowerGroup::EnqueueReduction(std::span<const MutableTensorView> gra
     if (reduced_[variable].ready != nullptr) continue;
     reduced_[variable].ready = rest;
     reduced_[variable].stream = streams_->common();
+    if (IsCopiedLate(gradients[variable])) continue;
     copies_.Enqueue(variable, gradients[variable], streams_->common(), &reduced_[variable]);
   }
   return absl::OkStatus();
@@ -151,13 +155,21 @@ absl::StatusOr<TowerGradient> TowerGroup::Reduce(int variable, const MutableTens
   return reducer_->Reduce(variable, of_variable_, device_->is_host() ? host : of_variable_[0].view);
 }
 
-absl::Status TowerGroup::Announce(const GradientReady& ready) {
+bool TowerGroup::IsCopiedLate(const MutableTensorView& host) const {
+  return late_copies_.has_value() && !device_->IsPinned(TensorView(host).bytes());
+}
+
+absl::Status TowerGroup::Announce(std::span<const MutableTensorView> gradients,
+                                  const GradientReady& ready) {
   if (awaits_all_) {
     for (const int variable : descending_) LOCKSTEP_RETURN_IF_ERROR(AwaitPeers(variable));
   }
   return ForEachLayer(descending_, by_tower_[0], &group_, [&](std::span<const int> variables) {
     for (const int variable : variables) {
       LOCKSTEP_RETURN_IF_ERROR(AwaitPeers(variable));
+      if (IsCopiedLate(gradients[variable])) {
+        copies_.Enqueue(variable, gradients[variable], late_copies_->stream(), &reduced_[variable]);
+      }
       LOCKSTEP_RETURN_IF_ERROR(reduced_[variable].ready->Wait());
     }
     ready(variables);
@@ -185,6 +197,7 @@ absl::Status TowerGroup::Finish(const absl::Status& step) {
     if (peer != nullptr) status.Update(peer->Finish());
   }
   status.Update(streams_->Finish());
+  if (late_copies_.has_value()) status.Update(late_copies_->Finish());
   return status;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/model/graph.h"
 #include "worker/device/device.h"
+#include "worker/device/device_queue.h"
 #include "worker/device/tower_devices.h"
 #include "worker/ops/op_table.h"
 #include "worker/tower/delayed_tower.h"
@@ -71,11 +73,14 @@ class TowerGroup final : public TrainingTowers {
 
   absl::Status EnqueueTowers(std::span<const Batch> batches, const VariableValues& variables,
                              std::span<const MutableTensorView> gradients, uint64_t random_key);
-  // From the last variable to the first: reduction, then the copy to the host.
+  // From the last variable to the first: reduction, then the copy to the host, unless it is late.
   absl::Status EnqueueReduction(std::span<const MutableTensorView> gradients);
   absl::StatusOr<TowerGradient> Reduce(int variable, const MutableTensorView& host);
   bool IsSummed(int variable) const { return sums_ != nullptr && sums_->has(variable); }
-  absl::Status Announce(const GradientReady& ready);
+  // Whether the copy to this memory is enqueued once AwaitPeers has returned. It may block, and a
+  // device that others wait for may have failed: nobody would see it.
+  bool IsCopiedLate(const MutableTensorView& host) const;
+  absl::Status Announce(std::span<const MutableTensorView> gradients, const GradientReady& ready);
   // On the other devices, before what is reduced of it: an error of a device is seen by waiting for
   // that device's events alone, and the first device might wait for ever.
   absl::Status AwaitPeers(int variable);
@@ -87,6 +92,9 @@ class TowerGroup final : public TrainingTowers {
   std::unique_ptr<OpContext> context_;  // of the reducer
   std::unique_ptr<ReductionStreams>
       streams_;  // for reduction, then copies: beside the backward passes
+  // Of copies that are late: others are behind work of later variables. nullopt: all towers are on
+  // device_.
+  std::optional<DeviceQueue> late_copies_;
   GradientCopies copies_;
   std::unique_ptr<TowerReducer> reducer_;              // may be null
   std::unique_ptr<DeviceSums> sums_;                   // null: gradients are copied to device_

@@ -134,6 +134,16 @@ int64_t FakeDriver::copies_from_pageable() const {
   return copies_from_pageable_;
 }
 
+void FakeDriver::BlockPageableCopies() {
+  absl::MutexLock lock(&mutex_);
+  blocks_pageable_copies_ = true;
+}
+
+bool FakeDriver::has_hung() const {
+  absl::MutexLock lock(&mutex_);
+  return has_hung_;
+}
+
 bool FakeDriver::IsPinned(const void* begin, size_t bytes) const {
   const auto* const first = static_cast<const std::byte*>(begin);
   for (const auto* const all : {&pinned_, &registered_}) {
@@ -300,6 +310,14 @@ CUresult FakeDriver::RunAll() {
     events_of_all_.clear();
   }
   return WorkResult();
+}
+
+bool FakeDriver::RunStream(CUstream stream) {
+  if (CaptureOf(stream) != nullptr) return true;
+  events_of_all_.push_back(*work_.CreateEvent());
+  worker::Event* const reached = events_of_all_.back().get();
+  Find(stream)->Record(reached);
+  return work_.TryReach(reached);
 }
 
 std::optional<int> FakeDriver::DeviceOf(CUdeviceptr begin, size_t bytes) const {

@@ -73,6 +73,12 @@ class FakeDriver {
   // How many of them were from memory that is neither pinned nor registered.
   int64_t copies_from_pageable() const;
 
+  // From now on a copy to memory that is neither pinned nor registered returns when it is done, as
+  // a driver's does.
+  void BlockPageableCopies();
+  // Whether such a copy has met work that never ends. A driver's would not have returned.
+  bool has_hung() const;
+
   // The so-many-th call from now on (from 0) returns this error. One that frees something frees it.
   void FailCall(int64_t index, worker::cuda::CUresult result);
   // From now on every call for this device fails, but those for others do not.
@@ -117,6 +123,8 @@ class FakeDriver {
   // Runs what was enqueued, but for streams that are blocked. The error of the work.
   CUresult RunAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   CUresult WorkResult() const;
+  // Runs what was enqueued on a stream that captures nothing. False: it is blocked.
+  bool RunStream(worker::cuda::CUstream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The device whose context is current.
   int CurrentDevice() const;
   // -1: it is none.
@@ -186,6 +194,8 @@ class FakeDriver {
   std::set<std::pair<int, int>> enabled_links_ ABSL_GUARDED_BY(mutex_);
   int64_t copies_to_device_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t copies_from_pageable_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool blocks_pageable_copies_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_hung_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t omitted_copy_ ABSL_GUARDED_BY(mutex_) = -1;
   int64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t failing_call_ ABSL_GUARDED_BY(mutex_) = -1;

@@ -95,8 +95,11 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
                                   CUstream stream) -> CUresult {
     return Call("cuMemcpyDtoHAsync", [&](FakeDriver& driver) {
       if (!driver.IsOwnMemory(from, bytes)) return kErrorInvalidValue;
-      return driver.Submit(stream,
-                           [=](HostStream* on) { on->CopyToHost(to, Address(from), bytes); });
+      const CUresult result =
+          driver.Submit(stream, [=](HostStream* on) { on->CopyToHost(to, Address(from), bytes); });
+      if (result != kSuccess || !driver.blocks_pageable_copies_) return result;
+      if (!driver.IsPinned(to, bytes) && !driver.RunStream(stream)) driver.has_hung_ = true;
+      return driver.WorkResult();
     });
   };
 

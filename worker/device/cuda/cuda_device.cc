@@ -200,7 +200,9 @@ absl::StatusOr<DeviceBuffer> CudaDevice::AllocatePinned(size_t bytes) {
         ExitCode::kBadConfiguration);
   }
   LOCKSTEP_RETURN_IF_ERROR(Check(result, absl::StrCat("cuMemHostAlloc of ", bytes, " bytes")));
+  AddPinned(memory, bytes);
   return DeviceBuffer(static_cast<std::byte*>(memory), [this](std::byte* address) {
+    RemovePinned(address);
     MakeCurrent();
     Check(driver()->MemFreeHost(address), "cuMemFreeHost").IgnoreError();
   });
@@ -223,10 +225,30 @@ absl::StatusOr<HostRegistration> CudaDevice::Register(void* memory, size_t bytes
   // Not an error of the device: the same bytes can be copied through pinned memory.
   LOCKSTEP_RETURN_IF_ERROR(
       driver_->ToStatus(result, absl::StrCat(name_, ": cuMemHostRegister of ", bytes, " bytes")));
+  AddPinned(memory, bytes);
   return HostRegistration(memory, [this](void* address) {
+    RemovePinned(address);
     MakeCurrent();
     Check(driver()->MemHostUnregister(address), "cuMemHostUnregister").IgnoreError();
   });
+}
+
+void CudaDevice::AddPinned(const void* memory, size_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  pinned_[static_cast<const std::byte*>(memory)] = bytes;
+}
+
+void CudaDevice::RemovePinned(const void* memory) {
+  absl::MutexLock lock(&mutex_);
+  pinned_.erase(static_cast<const std::byte*>(memory));
+}
+
+bool CudaDevice::IsPinned(std::span<const std::byte> memory) const {
+  absl::MutexLock lock(&mutex_);
+  auto after = pinned_.upper_bound(memory.data());
+  if (after == pinned_.begin()) return false;
+  const auto& [begin, bytes] = *--after;
+  return memory.data() + memory.size() <= begin + bytes;
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> CudaDevice::CreateStream(const StreamOptions&) {

@@ -165,12 +165,13 @@ absl::StatusOr<std::vector<Tensor>> TrainStep(TowerGroup* group, const ModelGrap
 
 absl::StatusOr<std::vector<Tensor>> Train(
     TowerGroup* group, const ModelGraph& graph, int towers, int variant,
-    const std::function<void(int variable, const Tensor& gradient)>& announced) {
+    const std::function<void(int variable, const Tensor& gradient)>& announced,
+    const TensorMaker& make_gradient) {
   std::vector<Batch> batches;
   for (int t = 0; t < towers; ++t) {
     batches.push_back(BatchOf(graph, kBatch, (variant * towers + t) * kBatch));
   }
-  Operands operands(graph);
+  Operands operands(graph, make_gradient);
   const auto ready = [&](std::span<const int> variables) {
     if (announced == nullptr) return;
     for (const int variable : variables) announced(variable, operands.gradients[variable]);
@@ -181,10 +182,11 @@ absl::StatusOr<std::vector<Tensor>> Train(
   return std::move(operands.gradients);
 }
 
-std::vector<Gradients> TrainVariants(TowerGroup* group, const ModelGraph& graph, int towers) {
+std::vector<Gradients> TrainVariants(TowerGroup* group, const ModelGraph& graph, int towers,
+                                     const TensorMaker& make_gradient) {
   std::vector<Gradients> all;
   for (int variant = 0; variant < kVariants; ++variant) {
-    all.push_back(*Train(group, graph, towers, variant));
+    all.push_back(*Train(group, graph, towers, variant, nullptr, make_gradient));
   }
   return all;
 }

@@ -40,12 +40,14 @@ absl::StatusOr<std::vector<Tensor>> TrainStep(TowerGroup* group, const ModelGrap
 // The gradients of one step; `announced` gets each when it is final.
 absl::StatusOr<std::vector<Tensor>> Train(
     TowerGroup* group, const ModelGraph& graph, int towers, int variant,
-    const std::function<void(int variable, const Tensor& gradient)>& announced = nullptr);
+    const std::function<void(int variable, const Tensor& gradient)>& announced = nullptr,
+    const TensorMaker& make_gradient = OnHeap);
 
 using Gradients = std::vector<Tensor>;
 
 // Those of one step on each variant of the data.
-std::vector<Gradients> TrainVariants(TowerGroup* group, const ModelGraph& graph, int towers);
+std::vector<Gradients> TrainVariants(TowerGroup* group, const ModelGraph& graph, int towers,
+                                     const TensorMaker& make_gradient = OnHeap);
 
 // All tensors, equal to the last bit.
 bool AreSame(const Gradients& a, const Gradients& b);

@@ -358,10 +358,10 @@ Batch BatchOf(const ModelGraph& graph, int64_t size, int64_t first) {
   return batch;
 }
 
-Operands::Operands(const ModelGraph& graph) {
+Operands::Operands(const ModelGraph& graph, const TensorMaker& make_gradient) {
   for (const Array& variable : VariablesOf(graph)) {
     variables.push_back(reference::ToTensor(variable));
-    gradients.emplace_back(DType::kFloat32, variables.back().shape());
+    gradients.push_back(make_gradient(DType::kFloat32, variables.back().shape()));
     std::ranges::fill(gradients.back().as<float>(), std::numeric_limits<float>::quiet_NaN());
     gradient_views.push_back(gradients.back().view());
     if (graph.variables()[gradients.size() - 1].frozen) gradient_views.back().data = nullptr;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/model/graph.h"
+#include "common/tensor/tensor_maker.h"
 #include "tests/reference/array.h"
 #include "worker/data/batch.h"
 
@@ -41,7 +42,7 @@ Batch BatchOf(const ModelGraph& graph, int64_t size, int64_t first = 0);
 
 // Owns what a pass reads and writes. Tables are whole; frozen variables have no gradient.
 struct Operands {
-  explicit Operands(const ModelGraph& graph);
+  explicit Operands(const ModelGraph& graph, const TensorMaker& make_gradient = OnHeap);
   std::vector<Tensor> variables;
   std::vector<Tensor> gradients;
   std::vector<TensorView> variable_views;

@@ -12,7 +12,8 @@ bool HasWantedBits(const DeferredGroup& deferred, const std::vector<Gradients>& 
   const int variant = static_cast<int>(seed % kVariants);
   deferred.work->Reseed(seed);
   if (omitted_wait.has_value()) deferred.work->OmitWait(*omitted_wait);
-  return AreSame(*Train(deferred.group, *deferred.graph, deferred.towers, variant),
+  return AreSame(*Train(deferred.group, *deferred.graph, deferred.towers, variant, nullptr,
+                        deferred.make_gradient),
                  wanted[static_cast<size_t>(variant)]);
 }
 
@@ -29,7 +30,8 @@ uint64_t FirstOtherOrder(const DeferredGroup& deferred, const std::vector<Gradie
 std::vector<int64_t> NeedlessWaits(const DeferredGroup& deferred,
                                    const std::vector<Gradients>& wanted, int64_t* waits) {
   const int64_t before = deferred.work->waits();
-  (void)*Train(deferred.group, *deferred.graph, deferred.towers, 0);
+  (void)*Train(deferred.group, *deferred.graph, deferred.towers, 0, nullptr,
+               deferred.make_gradient);
   *waits = deferred.work->waits() - before;
   std::vector<int64_t> needless;
   for (int64_t index = 0; index < *waits; ++index) {

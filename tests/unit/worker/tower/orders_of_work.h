@@ -15,6 +15,7 @@ struct DeferredGroup {
   const ModelGraph* graph;
   int towers;
   test::DeferredDevice* work;  // runs the group's work
+  TensorMaker make_gradient = OnHeap;
 };
 
 // The first of the seeds 1 to `seeds` whose order gives other bits than `wanted`, by variant; 0:

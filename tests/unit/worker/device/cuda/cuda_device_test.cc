@@ -1,8 +1,10 @@
 // A GPU's memory, streams and errors, over a driver without a GPU.
 #include "worker/device/cuda/cuda_device.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -177,6 +179,30 @@ TEST_CASE("host memory that cannot be pinned or registered leaves the GPU as it 
   REQUIRE(to_read.ok());
   CHECK_FALSE(device->RegisterReadOnly(constant).ok());
   CHECK(device->status().ok());
+}
+
+TEST_CASE("a GPU knows which memory of the host is pinned or registered, and until when") {
+  FakeDriver fake(1);
+  const auto driver = MadeDriver();
+  const auto device = *CudaDevice::Create(driver.get(), 0);
+  std::array<std::byte, 64> memory;
+  const std::span<const std::byte> all(memory);
+  CHECK_FALSE(device->IsPinned(all));
+  {
+    const auto registered = *device->RegisterHost(std::span(memory).first(48));
+    CHECK(device->IsPinned(all.first(48)));
+    CHECK(device->IsPinned(all.subspan(16, 32)));
+    CHECK_FALSE(device->IsPinned(all));
+    CHECK_FALSE(device->IsPinned(all.subspan(48)));
+  }
+  CHECK_FALSE(device->IsPinned(all.first(48)));
+  std::span<const std::byte> freed;
+  {
+    const auto pinned = *device->AllocatePinned(64);
+    freed = {pinned.get(), 64};
+    CHECK(device->IsPinned(freed));
+  }
+  CHECK_FALSE(device->IsPinned(freed));
 }
 
 TEST_CASE("threads other than the one that made a GPU may use it") {
