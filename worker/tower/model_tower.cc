@@ -53,7 +53,7 @@ absl::Status ModelTower::Prepare() {
   LOCKSTEP_ASSIGN_OR_RETURN(stream_, device_->CreateStream({.background = options_.background}));
   const std::vector<size_t> bytes = AddPlaces();
   LOCKSTEP_RETURN_IF_ERROR(Annotate(staging_.Allocate(), ValuesAndGradients(graph_, bytes)));
-  LOCKSTEP_ASSIGN_OR_RETURN(row_lists_, RowLists::Create(most_rows_, device_));
+  LOCKSTEP_ASSIGN_OR_RETURN(row_lists_, RowLists::Create(MostListedRows(), device_));
   LOCKSTEP_RETURN_IF_ERROR(AllocateResults());
   LOCKSTEP_RETURN_IF_ERROR(MakePasses());
   return MakeEvents();
@@ -73,8 +73,7 @@ std::vector<size_t> ModelTower::AddPlaces() {
   places_.random_key = staging_.AddPlace(sizeof(uint64_t));
   places_.sums = staging_.AddPlace(Loss::kNumSums * sizeof(double));
   places_.predictions = staging_.AddPlace(outputs * sizeof(float));
-  most_rows_ =
-      BatchRows(graph_).MostRows(options_.row_examples > 0 ? options_.row_examples : batch);
+  most_rows_ = MostListedRows();
   for (size_t i = 0; options_.whole_tables && i < most_rows_.size(); ++i) {
     if (most_rows_[i] > 0) most_rows_[i] = graph_.variables()[i].shape.dim(0);
   }
@@ -90,6 +89,11 @@ std::vector<size_t> ModelTower::AddPlaces() {
         has_gradient && options_.own_gradients ? Staging::kOwn : Staging::kShared));
   }
   return of_values;
+}
+
+std::vector<int64_t> ModelTower::MostListedRows() const {
+  const int64_t batch = *std::ranges::max_element(options_.batches);
+  return BatchRows(graph_).MostRows(options_.row_examples > 0 ? options_.row_examples : batch);
 }
 
 Shape ModelTower::PredictionsOf(int64_t examples) const {

@@ -63,6 +63,8 @@ class ModelTower : public Tower {
 
   // Returns what the values of each variable take.
   std::vector<size_t> AddPlaces();
+  // By variable, of how many rows of a table a call can list.
+  std::vector<int64_t> MostListedRows() const;
   Shape PredictionsOf(int64_t examples) const;
   absl::Status AllocateResults();
   absl::Status MakePasses();

@@ -22,7 +22,7 @@ struct TowerOptions {
   bool training = true;          // false: forward only, no memory for gradients
   // Of how many examples the values of a call hold the rows of tables. 0: of the largest batch.
   int64_t row_examples = 0;
-  bool whole_tables = false;   // values hold tables whole: on a device they take more memory
+  bool whole_tables = false;   // values may hold tables whole: on a device they take more memory
   bool own_gradients = false;  // not in the caller's memory, even on a host device
   bool background = false;     // StreamOptions::background
 };

@@ -140,7 +140,7 @@ TEST_CASE("towers share the rows of all their batches, few or many") {
   const ModelGraph graph = GraphOf(kWideAndDeep);
   constexpr int kTowers = 3;
   TestGroup group(graph, {.batch_per_tower = 2, .reducer = {.towers = kTowers}});
-  TestTower alone(graph, {.batches = {2}, .whole_tables = true});
+  TestTower alone(graph, {.batches = {2}, .row_examples = 2 * kTowers, .whole_tables = true});
   BatchRows batch_rows(graph);
   for (int64_t step = 0; step < 6; ++step) {
     std::vector<Batch> batches;

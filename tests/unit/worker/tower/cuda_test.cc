@@ -184,6 +184,31 @@ TEST_CASE("a model that a GPU has no memory for is refused with both sizes") {
                                "bytes: cuda:0: no memory for "));
 }
 
+TEST_CASE("a tower whose tables are whole has memory for lists of its batch's rows alone") {
+  constexpr uint64_t kTableBytes = 100'000 * sizeof(float);
+  const auto device = test::MakeFakeGpu(1);
+  const ModelGraph graph = GraphOf(R"pb(
+    name: "rows"
+    input_shape: [ 1 ]
+    layers {
+      name: "table"
+      embedding { rows: 100000 dim: 1 combiner: SUM }
+    }
+    layers {
+      name: "scores"
+      dense { units: 2 }
+    }
+    layers {
+      name: "loss"
+      softmax_cross_entropy {}
+    }
+  )pb");
+  const auto tower = *Tower::Create(graph, device.get(), cuda::Ops(),
+                                    {.batches = {4}, .training = false, .whole_tables = true});
+  CHECK(device->use().memory > kTableBytes);
+  CHECK(device->use().memory < kTableBytes + kTableBytes / 2);
+}
+
 TEST_CASE("a model with a layer that a GPU cannot compute is refused with the layer's name") {
   const auto device = test::MakeFakeGpu(1);
   const ModelGraph graph = GraphOf(R"pb(
