@@ -68,6 +68,9 @@ Precision CudaContext::PrecisionFor(DType factors) const {
 
 absl::Status CudaContext::ReserveWorkspace(size_t bytes) {
   if (bytes <= workspace_bytes_) return absl::OkStatus();
+  // What it holds is not needed, and there may not be room for both.
+  workspace_.reset();
+  workspace_bytes_ = 0;
   LOCKSTEP_ASSIGN_OR_RETURN(workspace_, device_->Allocate(bytes));
   workspace_bytes_ = bytes;
   return absl::OkStatus();

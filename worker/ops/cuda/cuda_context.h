@@ -42,7 +42,8 @@ class CudaContext : public OpContext {
   absl::StatusOr<Convolution> MakeConvolution(const Conv2DOptions& options, ConvolutionPass pass);
 
   // Memory that an op uses between the beginning and the end of a call, and then the next op: of as
-  // many bytes as any has reserved. Where it is changes when one is made.
+  // many bytes as any has reserved. Where it is changes when one is made. After an error there is
+  // none.
   absl::Status ReserveWorkspace(size_t bytes);
   void* workspace() const { return workspace_.get(); }
 
