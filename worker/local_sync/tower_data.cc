@@ -14,8 +14,7 @@ absl::StatusOr<std::unique_ptr<TowerData>> TowerData::Create(const TowerDevices&
 
 absl::Status TowerData::Load(const LoadPlan& plan, std::span<const TensorView> inputs,
                              std::span<const TensorView> state_inputs) {
-  // Before the new rows need memory.
-  for (Part& part : parts_) part = Part();
+  for (Part& part : parts_) part.arrays.clear();
   absl::Status loaded;
   for (size_t tower = 0; tower < parts_.size() && loaded.ok(); ++tower) {
     loaded = LoadPart(tower, plan, inputs, state_inputs);
@@ -45,7 +44,11 @@ absl::Status TowerData::LoadPart(size_t tower, const LoadPlan& plan,
 absl::Status TowerData::CopyToDevice(size_t tower, Part* part) {
   size_t bytes = 0;
   for (const TensorView& array : part->arrays) bytes += Tensor::RoomFor(array.num_bytes());
-  LOCKSTEP_ASSIGN_OR_RETURN(part->memory, devices_.of(tower)->Allocate(bytes));
+  if (part->memory == nullptr || bytes > part->bytes) {
+    part->memory.reset();  // before the new rows need memory
+    LOCKSTEP_ASSIGN_OR_RETURN(part->memory, devices_.of(tower)->Allocate(bytes));
+    part->bytes = bytes;
+  }
   Stream* const stream = queues_[devices_.index_of(tower)].stream();
   std::byte* to = part->memory.get();
   for (TensorView& array : part->arrays) {

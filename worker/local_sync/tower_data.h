@@ -2,6 +2,7 @@
 // memory of tower k.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,7 +28,8 @@ class TowerData {
 
   // Replaces what was loaded by the rows of these arrays that the plan keeps. On a host device the
   // arrays are used where they are, until the next Load; elsewhere they have been copied when this
-  // returns. No work of a tower may read the rows that go. After an error nothing is loaded.
+  // returns. No work of a tower may read the rows that go. Takes memory of a device only for more
+  // rows than any load before. After an error nothing is loaded.
   absl::Status Load(const LoadPlan& plan, std::span<const TensorView> inputs,
                     std::span<const TensorView> state_inputs);
 
@@ -41,7 +43,8 @@ class TowerData {
  private:
   struct Part {
     std::vector<TensorView> arrays;
-    DeviceBuffer memory;  // null on a host device
+    DeviceBuffer memory;  // null on a host device; stays for the next load
+    size_t bytes = 0;     // of it
   };
 
   TowerData(const TowerDevices& devices, std::vector<DeviceQueue> queues, int64_t towers)

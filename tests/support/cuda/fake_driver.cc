@@ -134,6 +134,11 @@ int64_t FakeDriver::copies_from_pageable() const {
   return copies_from_pageable_;
 }
 
+int64_t FakeDriver::allocations() const {
+  absl::MutexLock lock(&mutex_);
+  return allocations_;
+}
+
 void FakeDriver::BlockPageableCopies() {
   absl::MutexLock lock(&mutex_);
   blocks_pageable_copies_ = true;

@@ -38,6 +38,7 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
       if (!buffer.ok()) return kErrorOutOfMemory;
       *memory = reinterpret_cast<CUdeviceptr>(buffer->get());
       used += bytes;
+      ++driver.allocations_;
       driver.buffers_[*memory] = {*std::move(buffer), bytes, device};
       return kSuccess;
     });
