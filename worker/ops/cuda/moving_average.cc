@@ -1,12 +1,15 @@
 #include "worker/ops/cuda/moving_average.cuh"
 
-#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "worker/ops/cuda/registration.h"
 #include "worker/ops/gradient_op.h"
 
 namespace lockstep::worker::cuda {
 namespace {
+
+static_assert(kLockstepMostUpdates >= limits::kMaxTowers);
 
 class MovingAverageOp : public GradientOp {
  public:
@@ -16,11 +19,7 @@ class MovingAverageOp : public GradientOp {
 
   absl::Status Run(const Args& args, Stream* stream) override {
     const std::span<const TensorView> updates = args.inputs.subspan(1);
-    if (updates.size() > kLockstepMostUpdates) {
-      return absl::UnimplementedError(absl::StrCat("op \"moving_average\" on a GPU takes ",
-                                                   kLockstepMostUpdates, " updates at most, got ",
-                                                   updates.size(), "; use fewer towers"));
-    }
+    LOCKSTEP_CHECK(updates.size() <= kLockstepMostUpdates);
     LockstepUpdates pointers = {.at = {}, .count = static_cast<int32_t>(updates.size())};
     for (size_t i = 0; i < updates.size(); ++i) pointers.at[i] = updates[i].as<float>().data();
     const int64_t elements = args.outputs[0].num_elements();

@@ -2,7 +2,8 @@
 
 #include "worker/ops/cuda/kernel.cuh"
 
-inline constexpr int32_t kLockstepMostUpdates = 64;
+// 2 KiB of the 4 KiB that a kernel's parameters may take.
+inline constexpr int32_t kLockstepMostUpdates = 256;
 
 struct LockstepUpdates {
   const float* at[kLockstepMostUpdates];

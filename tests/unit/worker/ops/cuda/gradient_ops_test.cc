@@ -4,10 +4,10 @@
 #include <limits>
 #include <vector>
 
+#include "common/base/limits.h"
 #include "tests/support/test_device.h"
 #include "tests/unit/worker/ops/op_check.h"
 #include "worker/device/cpu/cpu_device.h"
-#include "worker/ops/cuda/moving_average.cuh"
 #include "worker/ops/cuda/ops.h"
 #include "worker/ops/gradient_op.h"
 
@@ -116,12 +116,15 @@ TEST_CASE("a moving average after the updates of all towers is the CPU's, over a
   }
 }
 
-TEST_CASE("a moving average of too many towers is refused") {
-  const size_t updates = kLockstepMostUpdates + 1;
-  const Operands operands = {Vectors(updates + 1, {1}), updates + 1, {1}};
-  CHECK(OnGpu(MovingAverageOptions{0.9f}, operands).status() ==
-        absl::UnimplementedError("op \"moving_average\" on a GPU takes 64 updates at most, got "
-                                 "65; use fewer towers"));
+TEST_CASE("a moving average of as many towers as a worker can have is the CPU's") {
+  const MovingAverageOptions options{0.9f};
+  Operands operands = {{Waves(70, 1)}, limits::kMaxTowers + 1, {1}};
+  for (int64_t tower = 0; tower < limits::kMaxTowers; ++tower) {
+    operands.values.push_back(Waves(70, 1.5f + static_cast<float>(tower)));
+  }
+  const absl::StatusOr<Vectors> average = OnGpu(options, operands);
+  REQUIRE(average.ok());
+  CHECK(*average == OnCpu(options, operands));
 }
 
 TEST_CASE("clipping is the CPU's") {
