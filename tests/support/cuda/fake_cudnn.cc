@@ -261,6 +261,11 @@ FakeCudnn& FakeCudnn::Current() {
   return *current_cudnn;
 }
 
+int64_t FakeCudnn::handles_with_stream() const {
+  return std::ranges::count_if(handles_,
+                               [](const auto& handle) { return handle.second->stream != nullptr; });
+}
+
 std::vector<int64_t> FakeCudnn::LastSet(int type, int attribute) const {
   const auto of_type = last_set_.find(type);
   if (of_type == last_set_.end()) return {};

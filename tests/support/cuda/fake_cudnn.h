@@ -47,6 +47,8 @@ class FakeCudnn {
   void AdvanceWhenRun(ManualClock* clock) { clock_ = clock; }
   // Descriptors and handles that exist.
   size_t live() const { return descriptors_.size() + handles_.size(); }
+  // Handles that enqueue on a stream of the driver.
+  int64_t handles_with_stream() const;
   // Numbers and enumerators that were set, of the last descriptor of this type.
   std::vector<int64_t> LastSet(int type, int attribute) const;
 

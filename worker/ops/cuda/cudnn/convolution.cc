@@ -44,6 +44,11 @@ absl::Status Convolution::Enqueue(const ConvolutionOperands& operands, CUstream 
   return status.ok() ? status : WithExitCode(status, ExitCode::kDeviceFailed);
 }
 
+void Convolution::LeaveStream() const {
+  // An error comes again with the next stream.
+  handle_.library()->SetStream(handle_.get(), nullptr);
+}
+
 absl::Status Convolution::TryEnqueue(const ConvolutionOperands& operands, CUstream stream) {
   const CudnnLibrary& cudnn = handle_.library();
   if (!pack_.has_value() || packed_ != operands) LOCKSTEP_RETURN_IF_ERROR(Pack(operands));

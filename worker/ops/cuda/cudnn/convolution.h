@@ -55,6 +55,9 @@ class Convolution {
   // Enqueues it. The device is current. Allocates nothing where the operands are those of the last
   // call. Errors have the exit code of a failed device.
   absl::Status Enqueue(const ConvolutionOperands& operands, CUstream stream);
+  // The handle has no stream until the next Enqueue. Before one is destroyed that the handle has,
+  // while others of the context go on.
+  void LeaveStream() const;
 
  private:
   Convolution(const CudnnHandle& handle, ConvolutionPlan plan);

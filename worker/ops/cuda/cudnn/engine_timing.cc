@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/status_macros.h"
@@ -59,6 +60,7 @@ absl::StatusOr<size_t> FindFastest(CudaDevice* device, const Conv2DOptions& opti
   LOCKSTEP_RETURN_IF_ERROR(memory.status());
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device->CreateStream({}));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Event> event, device->CreateEvent());
+  const absl::Cleanup leave_stream = [&] { candidates.front().LeaveStream(); };
   const auto time = [&](Convolution* candidate, int runs) -> absl::StatusOr<absl::Duration> {
     const absl::Duration start = clock->Monotonic();
     for (int run = 0; run < runs; ++run) {

@@ -14,7 +14,8 @@ namespace lockstep::worker::cuda {
 // Runs each of `candidates`, at least one, some times on memory that is freed again, and returns
 // the place of the fastest; of equal ones that of the first. They are the pass of a convolution of
 // `options` by several engines. One that cuDNN fails to run is not chosen. Returns 0 where none
-// runs, or where there is no memory to try them in. Errors are those of the device.
+// runs, or where there is no memory to try them in. Their handle has no stream then. Errors are
+// those of the device.
 absl::StatusOr<size_t> FindFastest(CudaDevice* device, const Conv2DOptions& options,
                                    std::span<Convolution> candidates, const Clock* clock);
 

@@ -64,6 +64,19 @@ TEST_CASE("the fastest engine is found wherever cuDNN names it, of equal ones th
   CHECK(fastest({9, 7, 7}) == 1);
 }
 
+TEST_CASE("the engines forget the stream on which they were timed") {
+  const Gpu gpu;
+  FakeCudnn fake(Taking({3, 2}));
+  const CudnnHandle handle = *CudnnHandle::Create(gpu.device.get(), &FakeCudnn::library());
+  std::vector<Convolution> candidates = *Convolution::Create(
+      handle, {TwoPixels(), ConvolutionPass::kForward, Precision::kFloat32, kMostWorkspace}, 8);
+  ManualClock clock;
+  SECTION("they run") {}
+  SECTION("they do not") { fake.FailRuns(); }
+  REQUIRE(FindFastest(gpu.device.get(), TwoPixels(), candidates, &clock).ok());
+  CHECK(fake.handles_with_stream() == 0);
+}
+
 TEST_CASE("the memory with which engines are timed is freed") {
   const Gpu gpu;
   const uint64_t before = gpu.device->use().memory;
