@@ -243,6 +243,7 @@ const CudnnLibrary& FakeCudnn::library() {
   static const CudnnLibrary library({
       .GetErrorString = &FakeCudnnCalls::GetErrorString,
       .GetLastErrorString = &FakeCudnnCalls::GetLastErrorString,
+      .GetVersion = [] { return size_t{91900}; },
       .Create = &FakeCudnnCalls::CreateHandle,
       .Destroy = &FakeCudnnCalls::DestroyHandle,
       .SetStream = &FakeCudnnCalls::SetStream,

@@ -113,6 +113,7 @@ LOCKSTEP_CUDNN_CONSTANTS(LOCKSTEP_DECLARE_CONSTANT)
 #define LOCKSTEP_CUDNN_FUNCTIONS(FUNCTION)                                                      \
   FUNCTION(GetErrorString, const char*, cudnnGetErrorString, (CudnnStatus status))              \
   FUNCTION(GetLastErrorString, void, cudnnGetLastErrorString, (char* text, size_t size))        \
+  FUNCTION(GetVersion, size_t, cudnnGetVersion, ())                                             \
   FUNCTION(Create, CudnnStatus, cudnnCreate, (CudnnContext * *handle))                          \
   FUNCTION(Destroy, CudnnStatus, cudnnDestroy, (CudnnContext * handle))                         \
   FUNCTION(SetStream, CudnnStatus, cudnnSetStream, (CudnnContext * handle, CUstream stream))    \

@@ -9,6 +9,9 @@ namespace {
 
 const CudnnLibrary* library_for_testing = nullptr;
 
+constexpr size_t kOldestVersion = 90800;  // 10,000 of the major version, 100 of the minor one
+constexpr char kRemedy[] = ". Remedy: install cuDNN 9.8 or later (nvidia-cudnn-cu13 of PyPI)";
+
 bool IsNotSupported(CudnnStatus status) {
   return status >= kCudnnNotSupported && status < kCudnnNotSupported + 1000;
 }
@@ -16,7 +19,6 @@ bool IsNotSupported(CudnnStatus status) {
 }  // namespace
 
 absl::StatusOr<CudnnLibrary> CudnnLibrary::Open(const std::string& library) {
-  constexpr char kRemedy[] = ". Remedy: install cuDNN 9.8 or later (nvidia-cudnn-cu13 of PyPI)";
   const absl::StatusOr<SharedLibrary> opened = SharedLibrary::Open(library);
   if (!opened.ok()) {
     return absl::FailedPreconditionError(
@@ -30,6 +32,16 @@ absl::StatusOr<CudnnLibrary> CudnnLibrary::Open(const std::string& library) {
   }
   LOCKSTEP_CUDNN_FUNCTIONS(LOCKSTEP_FIND_FUNCTION)
 #undef LOCKSTEP_FIND_FUNCTION
+  return Create(functions);
+}
+
+absl::StatusOr<CudnnLibrary> CudnnLibrary::Create(const CudnnFunctions& functions) {
+  const size_t version = functions.GetVersion();
+  if (version < kOldestVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("cuDNN is too old: version ", version / 10000,
+                                                      ".", version / 100 % 100, ".", version % 100,
+                                                      kRemedy));
+  }
   return CudnnLibrary(functions);
 }
 

@@ -19,6 +19,8 @@ class CudnnLibrary {
   // The library stays open until the process ends. FAILED_PRECONDITION, with the remedy: there is
   // none, or it is too old.
   static absl::StatusOr<CudnnLibrary> Open(const std::string& library);
+  // The same of a library that is open.
+  static absl::StatusOr<CudnnLibrary> Create(const CudnnFunctions& functions);
 
   explicit CudnnLibrary(const CudnnFunctions& functions) : functions_(functions) {}
 

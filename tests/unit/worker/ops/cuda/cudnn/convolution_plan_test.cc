@@ -188,5 +188,15 @@ TEST_CASE("a machine without cuDNN is told what to install") {
              Catch::Contains("libm.so.6 has no cudnnGetErrorString"));
 }
 
+TEST_CASE("a cuDNN before 9.8 is refused with its version, though it has every function") {
+  CudnnFunctions functions = *FakeCudnn::library().operator->().operator->();
+  CHECK(CudnnLibrary::Create(functions).ok());
+  functions.GetVersion = [] { return size_t{90701}; };
+  const absl::Status refused = CudnnLibrary::Create(functions).status();
+  CHECK(absl::IsFailedPrecondition(refused));
+  CHECK_THAT(std::string(refused.message()),
+             Catch::StartsWith("cuDNN is too old: version 9.7.1. Remedy: install cuDNN 9.8"));
+}
+
 }  // namespace
 }  // namespace lockstep::worker::cuda
