@@ -33,11 +33,12 @@ absl::Status NobodyHas(const absl::Status& last) {
 }  // namespace
 
 MemberStateReader::MemberStateReader(const VariableLayout& layout, const OptimizerRules& rules,
-                                     Timer* timer, const Clock* clock)
+                                     Timer* timer, const Clock* clock, TensorMaker make_tensor)
     : layout_(layout),
       rules_(rules),
       timer_(timer),
       clock_(clock),
+      make_tensor_(std::move(make_tensor)),
       gate_(std::make_shared<Gate>()) {}
 
 MemberStateReader::~MemberStateReader() {
@@ -59,7 +60,7 @@ void MemberStateReader::Read(GlobalStep version, MemberStates* states, std::vect
       member_ = 0;
       offset_ = 0;
       deadline_ = clock_->Monotonic() + kPatience;
-      state_ = UninitializedState(layout_, rules_);
+      state_ = UninitializedState(layout_, rules_, make_tensor_);
       state_.version = version;
       tensors_ = TensorsOf(&state_);
       done_ = std::move(done);

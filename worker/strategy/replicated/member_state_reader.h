@@ -21,9 +21,9 @@ namespace lockstep::worker {
 // Thread-safe.
 class MemberStateReader {
  public:
-  // All outlive the reader.
+  // All outlive the reader. `make_tensor` as of UninitializedState.
   MemberStateReader(const VariableLayout& layout, const OptimizerRules& rules, Timer* timer,
-                    const Clock* clock);
+                    const Clock* clock, TensorMaker make_tensor = OnHeap);
   // Waits for calls in flight. Never in a callback.
   ~MemberStateReader();
 
@@ -51,6 +51,7 @@ class MemberStateReader {
   const OptimizerRules& rules_;
   Timer* const timer_;
   const Clock* const clock_;
+  const TensorMaker make_tensor_;
   const std::shared_ptr<Gate> gate_;  // held by calls in flight and the timer
   absl::Mutex mutex_;
   bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;

@@ -22,10 +22,12 @@ void ForRange(std::span<const View> tensors, uint64_t offset, uint64_t size, con
 
 }  // namespace
 
-ReplicaState UninitializedState(const VariableLayout& layout, const OptimizerRules& rules) {
+ReplicaState UninitializedState(const VariableLayout& layout, const OptimizerRules& rules,
+                                const TensorMaker& make_tensor) {
   ReplicaState state;
   for (const WholeVariable& variable : layout.variables()) {
-    state.values.emplace_back(variable.dtype, variable.shape);
+    state.values.push_back(variable.sparse ? Tensor(variable.dtype, variable.shape)
+                                           : make_tensor(variable.dtype, variable.shape));
     state.slots.emplace_back();
     if (!variable.trainable || variable.frozen) continue;
     for (size_t i = 0; i < rules.of(variable.name).slots().size(); ++i) {

@@ -11,6 +11,7 @@
 #include "common/base/ids.h"
 #include "common/optimizer_proto/optimizer_rules.h"
 #include "common/tensor/tensor.h"
+#include "common/tensor/tensor_maker.h"
 #include "worker/cache/variable_layout.h"
 
 namespace lockstep::worker {
@@ -22,8 +23,10 @@ struct ReplicaState {
   std::vector<float> scalars;              // in the order of the rule
 };
 
-// With tensors of any contents, and without scalars.
-ReplicaState UninitializedState(const VariableLayout& layout, const OptimizerRules& rules);
+// With tensors of any contents, and without scalars. `make_tensor` makes the values of variables
+// that are no tables, which towers read where they are.
+ReplicaState UninitializedState(const VariableLayout& layout, const OptimizerRules& rules,
+                                const TensorMaker& make_tensor = OnHeap);
 
 // The tensors of a state in the order of its bytes.
 std::vector<MutableTensorView> TensorsOf(ReplicaState* state);

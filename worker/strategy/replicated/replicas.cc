@@ -20,16 +20,6 @@ std::vector<IndexedSlices> Clone(const std::vector<IndexedSlices>& slices) {
   return clones;
 }
 
-ReplicaState Copy(const ReplicaState& state) {
-  ReplicaState copy = {.version = state.version, .scalars = state.scalars};
-  for (const Tensor& value : state.values) copy.values.push_back(value.Clone());
-  for (const std::vector<Tensor>& slots : state.slots) {
-    std::vector<Tensor>& copies = copy.slots.emplace_back();
-    for (const Tensor& slot : slots) copies.push_back(slot.Clone());
-  }
-  return copy;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Replicas>> Replicas::Create(const ReplicasOptions& options,
@@ -67,7 +57,7 @@ Replicas::Replicas(const ReplicasOptions& options, const VariableLayout& layout,
     }
     if (!tables) num_dense_ = static_cast<int>(reduced_.size());
   }
-  for (int tower = 1; tower < options.towers; ++tower) towers_.push_back(MakeTower(Copy(state)));
+  for (int tower = 1; tower < options.towers; ++tower) towers_.push_back(MakeTower(CopyOf(state)));
   towers_.push_back(MakeTower(std::move(state)));
   for (Tower& tower : towers_) {
     memory_.push_back({.values = {tower.values}, .gradients = tower.gradients});
@@ -110,6 +100,22 @@ Replicas::Tower Replicas::MakeTower(ReplicaState state) const {
   return tower;
 }
 
+ReplicaState Replicas::CopyOf(const ReplicaState& state) const {
+  ReplicaState copy = {.version = state.version, .scalars = state.scalars};
+  for (size_t i = 0; i < state.values.size(); ++i) {
+    const Tensor& value = state.values[i];
+    if (layout_.variables()[i].sparse) {
+      copy.values.push_back(value.Clone());
+    } else {
+      copy.values.push_back(MakeTensor(value.dtype(), value.shape()));
+      Copy(value.view(), copy.values.back().view());
+    }
+    std::vector<Tensor>& copies = copy.slots.emplace_back();
+    for (const Tensor& slot : state.slots[i]) copies.push_back(slot.Clone());
+  }
+  return copy;
+}
+
 std::unique_ptr<Variable> Replicas::MakeVariable(size_t variable, ReplicaState* state) const {
   const WholeVariable& of = layout_.variables()[variable];
   std::vector<Tensor> slots = std::move(state->slots[variable]);
@@ -123,9 +129,7 @@ std::unique_ptr<Variable> Replicas::MakeVariable(size_t variable, ReplicaState* 
     return std::make_unique<Variable>(of.name, of.trainable, std::move(value), state->version,
                                       std::move(slots));
   }
-  Tensor made = MakeTensor(of.dtype, of.shape);
-  lockstep::Copy(std::as_const(value).view(), made.view());
-  return std::make_unique<Variable>(of.name, of.trainable, std::move(made), state->version,
+  return std::make_unique<Variable>(of.name, of.trainable, std::move(value), state->version,
                                     std::move(slots), std::vector<SharedBuffer>(), make_tensor_);
 }
 

@@ -36,8 +36,8 @@ struct ReplicasOptions {
 class Replicas {
  public:
   // Every tower begins with the same state. `make_tensor` makes the values, rows and gradients that
-  // memory() has. The layout outlives this. INVALID_ARGUMENT: a state of other scalars than the
-  // rule has.
+  // memory() has, but for the values of the state, which one tower keeps. The layout outlives this.
+  // INVALID_ARGUMENT: a state of other scalars than the rule has.
   static absl::StatusOr<std::unique_ptr<Replicas>> Create(const ReplicasOptions& options,
                                                           const VariableLayout& layout,
                                                           OptimizerRules rules, ReplicaState state,
@@ -80,6 +80,7 @@ class Replicas {
   Replicas(const ReplicasOptions& options, const VariableLayout& layout, OptimizerRules rules,
            ReplicaState state, TensorMaker make_tensor);
   Tower MakeTower(ReplicaState state) const;
+  ReplicaState CopyOf(const ReplicaState& state) const;
   std::unique_ptr<Variable> MakeVariable(size_t variable, ReplicaState* state) const;
   // That towers read or write.
   Tensor MakeTensor(DType dtype, const Shape& shape) const;

@@ -78,7 +78,7 @@ ReplicatedStrategy::ReplicatedStrategy(const ReplicatedOptions& options,
                  }),
       reader_(options.shards.session, layout, rules_, resources),
       writer_(options.shards.session, resources),
-      member_reader_(layout, rules_, resources.timer, resources.clock) {}
+      member_reader_(layout, rules_, resources.timer, resources.clock, resources.make_tensor) {}
 
 ReplicatedStrategy::~ReplicatedStrategy() { Cancel(); }
 

@@ -14,7 +14,7 @@ StateReader::StateReader(const SessionOptions& options, const VariableLayout& la
       rules_(rules),
       resources_(resources),
       names_({""}),
-      state_(UninitializedState(layout, rules)),
+      state_(UninitializedState(layout, rules, resources.make_tensor)),
       answers_(resources.shards.size()) {
   for (const WholeVariable& variable : layout.variables()) {
     if (!variable.trainable || variable.frozen) continue;

@@ -29,7 +29,9 @@ struct Fixture {
     ReplicaState state{.version = GlobalStep(7)};
     for (const std::vector<float>& values :
          {std::vector<float>{1, 2}, {3, 4}, {5, 6}, std::vector<float>{0}}) {
-      state.values.push_back(Filled(values));
+      state.values.push_back(
+          made.maker()(DType::kFloat32, Shape({static_cast<int64_t>(values.size())})));
+      std::ranges::copy(values, state.values.back().as<float>().begin());
     }
     state.slots.resize(4);
     state.slots[0].push_back(Filled({2, 4}));
