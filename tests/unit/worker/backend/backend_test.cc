@@ -33,7 +33,7 @@ TEST_CASE("--device is the CPU, GPUs by number, or whatever there is") {
     CHECK(ExitCodeFor(refused) == ExitCode::kUsage);
     CHECK(std::string(refused.message()) ==
           std::string("--device: expected cpu, auto, cuda, or GPUs such as cuda:0,cuda:1, got \"") +
-              wrong + "\"");
+              wrong + "\". Remedy: --device=auto takes what there is");
   }
   const absl::Status twice = ParseDeviceChoice("cuda:1,cuda:0,cuda:1").status();
   CHECK(ExitCodeFor(twice) == ExitCode::kUsage);
