@@ -16,6 +16,7 @@
 #include "common/fs/folder.h"
 #include "common/job/example_spec.h"
 #include "common/job/loss_checks.h"
+#include "common/model/check_initializers.h"
 #include "common/reduction/tower_names.h"
 
 namespace lockstep {
@@ -80,6 +81,7 @@ absl::StatusOr<CheckedJob> CheckedJob::Create(const std::string& job_file, Loade
   CheckedJob checked{.job = std::move(loaded.job), .model = std::move(loaded.model)};
   absl::StatusOr<ModelGraph> graph = ModelGraph::Build(checked.model);
   if (!graph.ok()) return Annotate(graph.status(), checked.job.model());
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckInitializers(checked.model), checked.job.model()));
   checked.graph = *std::move(graph);
   LOCKSTEP_RETURN_IF_ERROR(Annotate(
       CheckAveraged(checked.job.optimizer().variable_averages(), checked.graph), job_file));

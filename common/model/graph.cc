@@ -12,7 +12,6 @@
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 #include "common/model/index_columns.h"
-#include "common/model/initializer_rules.h"
 #include "common/model/layer_rules.h"
 #include "common/model/loss_rules.h"
 #include "common/model/size_rules.h"
@@ -173,11 +172,6 @@ class Builder {
       return absl::InvalidArgumentError(
           absl::StrCat("frozen: its variables are those of \"", name,
                        "\". Remedy: write frozen at that layer, or not at all"));
-    }
-    if (const absl::string_view given = GivenInitializer(layer); !given.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(given, ": its variables are those of \"", name,
-                                                     "\". Remedy: write ", given,
-                                                     " at that layer, or not at all"));
     }
     const std::vector<int>& shared = nodes[owner].variables;
     bool fits = layer.kind_case() == nodes[owner].layer.kind_case() && !shared.empty() &&

@@ -1,7 +1,6 @@
 #include "common/model/initializer_rules.h"
 
 #include <cmath>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -83,20 +82,6 @@ absl::StatusOr<Initializer> CompleteInitializer(absl::string_view field, const I
                        "Remedy: remove it, or write it as the bias_initializer of an lstm"));
   }
   return given;
-}
-
-absl::string_view GivenInitializer(const LayerDef& layer) {
-  const google::protobuf::Reflection& of_layer = *layer.GetReflection();
-  const google::protobuf::FieldDescriptor* const kind =
-      of_layer.GetOneofFieldDescriptor(layer, LayerDef::descriptor()->FindOneofByName("kind"));
-  if (kind == nullptr) return "";
-  const google::protobuf::Message& settings = of_layer.GetMessage(layer, kind);
-  std::vector<const google::protobuf::FieldDescriptor*> given;
-  settings.GetReflection()->ListFields(settings, &given);
-  for (const google::protobuf::FieldDescriptor* const field : given) {
-    if (field->message_type() == Initializer::descriptor()) return field->name();
-  }
-  return "";
 }
 
 }  // namespace lockstep

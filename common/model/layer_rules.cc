@@ -89,12 +89,15 @@ absl::StatusOr<std::vector<LayerVariable>> KernelAndBias(Def& def,
   LOCKSTEP_ASSIGN_OR_RETURN(
       *def.mutable_kernel_initializer(),
       CompleteInitializer("kernel_initializer", def.kernel_initializer(), Glorot()));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      *def.mutable_bias_initializer(),
+      CompleteInitializer("bias_initializer", def.bias_initializer(), Zeros()));
   LOCKSTEP_ASSIGN_OR_RETURN(Shape kernel, SizedShape("the kernel", kernel_dims));
   std::vector<LayerVariable> variables;
   variables.push_back({"kernel", std::move(kernel), def.kernel_initializer()});
-  LOCKSTEP_RETURN_IF_ERROR(CompleteBias(def, Zeros()));
-  if (def.no_bias()) return variables;
-  variables.push_back({"bias", Shape({kernel_dims.back()}), def.bias_initializer()});
+  if (!def.no_bias()) {
+    variables.push_back({"bias", Shape({kernel_dims.back()}), def.bias_initializer()});
+  }
   return variables;
 }
 

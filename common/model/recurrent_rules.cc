@@ -51,7 +51,8 @@ absl::StatusOr<InferredLayer> Infer(const Recurrence& kind, Def& def,
       complete("kernel_initializer", Glorot(), def.mutable_kernel_initializer()));
   LOCKSTEP_RETURN_IF_ERROR(
       complete("recurrent_initializer", Orthogonal(), def.mutable_recurrent_initializer()));
-  LOCKSTEP_RETURN_IF_ERROR(CompleteBias(def, kind.bias_initializer));
+  LOCKSTEP_RETURN_IF_ERROR(
+      complete("bias_initializer", kind.bias_initializer, def.mutable_bias_initializer()));
 
   const int64_t time = inputs[0].dim(0);
   const int64_t width = kind.gates * units;  // units is below 2^31: no overflow

@@ -163,8 +163,6 @@ TEST_CASE("Numbers out of range are refused with the field's name") {
            Case{"dropout { rate: nan }", "rate: expected"},
            Case{"conv2d { filters: 1 kernel: 1 kernel_initializer { constant { value: inf } } }",
                 "kernel_initializer.constant.value: expected a finite number"},
-           Case{"conv2d { filters: 1 kernel: 1 no_bias: true bias_initializer { zeros {} } }",
-                "bias_initializer: the layer has no bias. Remedy: remove it, or no_bias"},
            Case{"conv2d { filters: 1 kernel: 1 bias_initializer { truncated_normal "
                 "{ stddev: -1 } } }",
                 "bias_initializer.truncated_normal.stddev: expected a positive number"},

@@ -125,10 +125,6 @@ TEST_CASE("Variables are shared by layers of one kind whose shapes fit") {
       BuildError(with("name: 'x' inputs: 'flat' variables_of: 'fc' dense { units: 2 no_bias: "
                       "true }")),
       Contains("expected a dense layer with 1 variables"));
-  CHECK_THAT(BuildError(with("name: 'x' inputs: 'flat' variables_of: 'fc' dense { units: 2 "
-                             "bias_initializer { zeros {} } }")),
-             Contains("bias_initializer: its variables are those of \"fc\". Remedy: write "
-                      "bias_initializer at that layer"));
   CHECK_THAT(BuildError(with("name: 'x' variables_of: 'conv' dense { units: 2 }")),
              Contains("got \"conv\" (conv2d)"));
   CHECK_THAT(BuildError(with("name: 'x' variables_of: 'flat' relu {}")),
