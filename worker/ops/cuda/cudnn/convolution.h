@@ -55,8 +55,7 @@ class Convolution {
   // Enqueues it. The device is current. Allocates nothing where the operands are those of the last
   // call. Errors have the exit code of a failed device.
   absl::Status Enqueue(const ConvolutionOperands& operands, CUstream stream);
-  // The handle has no stream until the next Enqueue. Before one is destroyed that the handle has,
-  // while others of the context go on.
+  // The handle has no stream until the next Enqueue. Call it before that stream is destroyed.
   void LeaveStream() const;
 
  private:

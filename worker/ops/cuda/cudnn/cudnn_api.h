@@ -17,6 +17,7 @@ using CudnnDescriptor = void*;
 inline constexpr CudnnStatus kCudnnSuccess = 0;
 // The first of those that say what cuDNN cannot do; the last one is kCudnnNotSupported + 999.
 inline constexpr CudnnStatus kCudnnNotSupported = 3000;
+inline constexpr CudnnStatus kCudnnCompilationFailed = 4001;  // of an engine's own kernel
 
 // CONSTANT(name, name in cudnn.h, value) for each.
 #define LOCKSTEP_CUDNN_CONSTANTS(CONSTANT)                                                         \

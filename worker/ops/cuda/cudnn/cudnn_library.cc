@@ -12,8 +12,10 @@ const CudnnLibrary* library_for_testing = nullptr;
 constexpr size_t kOldestVersion = 90800;  // 10,000 of the major version, 100 of the minor one
 constexpr char kRemedy[] = ". Remedy: install cuDNN 9.8 or later (nvidia-cudnn-cu13 of PyPI)";
 
+// An engine whose kernel cuDNN cannot compile is one that it does not have: the next one may do.
 bool IsNotSupported(CudnnStatus status) {
-  return status >= kCudnnNotSupported && status < kCudnnNotSupported + 1000;
+  return status == kCudnnCompilationFailed ||
+         (status >= kCudnnNotSupported && status < kCudnnNotSupported + 1000);
 }
 
 }  // namespace

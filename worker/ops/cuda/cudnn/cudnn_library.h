@@ -19,14 +19,14 @@ class CudnnLibrary {
   // The library stays open until the process ends. FAILED_PRECONDITION, with the remedy: there is
   // none, or it is too old.
   static absl::StatusOr<CudnnLibrary> Open(const std::string& library);
-  // The same of a library that is open.
+  // Of these functions. FAILED_PRECONDITION, with the remedy: they are too old.
   static absl::StatusOr<CudnnLibrary> Create(const CudnnFunctions& functions);
 
   explicit CudnnLibrary(const CudnnFunctions& functions) : functions_(functions) {}
 
   // OK, or "<call>: <name of the error> (<what cuDNN says>)", of the calling thread's last call:
-  // UNIMPLEMENTED where cuDNN says that it does not support what was asked, else INTERNAL with the
-  // exit code of a device that has failed.
+  // UNIMPLEMENTED where cuDNN does not support what was asked, or cannot compile it, else INTERNAL
+  // with the exit code of a device that has failed.
   absl::Status ToStatus(CudnnStatus status, absl::string_view call) const;
 
   LockedCalls<CudnnFunctions> operator->() const {

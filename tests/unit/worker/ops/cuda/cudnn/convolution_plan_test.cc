@@ -136,6 +136,7 @@ TEST_CASE("cuDNN is told the convolution, uneven padding included") {
 }
 
 TEST_CASE("whichever call says what cuDNN cannot do, another engine or none is chosen") {
+  const CudnnStatus cannot = GENERATE(kCudnnNotSupported, kCudnnCompilationFailed);
   const std::vector<FakeEngine> engines = {{.index = 1}};
   const std::vector<FakeEngine> fallback = {{.index = 2}};
   int64_t calls = 0;
@@ -148,7 +149,7 @@ TEST_CASE("whichever call says what cuDNN cannot do, another engine or none is c
   for (int64_t n = 0; n < calls; ++n) {
     INFO("call " << n);
     FakeCudnn fake(engines, fallback);
-    fake.FailCall(n, kCudnnNotSupported);
+    fake.FailCall(n, cannot);
     const auto plan = Plan(FakeCudnn::library(), Precision::kFloat32);
     if (plan.ok()) CHECK(plan->engine == 2);
     if (!plan.ok()) CHECK(absl::IsUnimplemented(plan.status()));

@@ -18,6 +18,7 @@ LOCKSTEP_CUDNN_CONSTANTS(LOCKSTEP_COMPARE)
 
 static_assert(kCudnnSuccess == CUDNN_STATUS_SUCCESS);
 static_assert(kCudnnNotSupported == CUDNN_STATUS_NOT_SUPPORTED);
+static_assert(kCudnnCompilationFailed == CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED);
 static_assert(kCudnnNotSupported == CUDNN_STATUS_CATEGORY(CUDNN_STATUS_NOT_SUPPORTED_PADDING));
 
 #define LOCKSTEP_COMPARE(name, result, symbol, parameters)                               \
