@@ -101,17 +101,13 @@ Replicas::Tower Replicas::MakeTower(ReplicaState state) const {
 }
 
 ReplicaState Replicas::CopyOf(const ReplicaState& state) const {
-  ReplicaState copy = {.version = state.version, .scalars = state.scalars};
+  ReplicaState copy = UninitializedState(layout_, rules_, make_tensor_);
+  copy.version = state.version;
+  copy.scalars = state.scalars;
+  const auto copy_to = [](const Tensor& from, Tensor& to) { Copy(from.view(), to.view()); };
   for (size_t i = 0; i < state.values.size(); ++i) {
-    const Tensor& value = state.values[i];
-    if (layout_.variables()[i].sparse) {
-      copy.values.push_back(value.Clone());
-    } else {
-      copy.values.push_back(MakeTensor(value.dtype(), value.shape()));
-      Copy(value.view(), copy.values.back().view());
-    }
-    std::vector<Tensor>& copies = copy.slots.emplace_back();
-    for (const Tensor& slot : state.slots[i]) copies.push_back(slot.Clone());
+    copy_to(state.values[i], copy.values[i]);
+    for (size_t k = 0; k < state.slots[i].size(); ++k) copy_to(state.slots[i][k], copy.slots[i][k]);
   }
   return copy;
 }

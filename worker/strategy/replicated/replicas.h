@@ -82,7 +82,7 @@ class Replicas {
   Tower MakeTower(ReplicaState state) const;
   ReplicaState CopyOf(const ReplicaState& state) const;
   std::unique_ptr<Variable> MakeVariable(size_t variable, ReplicaState* state) const;
-  // That towers read or write.
+  // For a tensor that towers read or write.
   Tensor MakeTensor(DType dtype, const Shape& shape) const;
   // Of a trained table.
   RowShare ShareOf(size_t variable) const;

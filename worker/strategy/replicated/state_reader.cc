@@ -14,7 +14,6 @@ StateReader::StateReader(const SessionOptions& options, const VariableLayout& la
       rules_(rules),
       resources_(resources),
       names_({""}),
-      state_(UninitializedState(layout, rules, resources.make_tensor)),
       answers_(resources.shards.size()) {
   for (const WholeVariable& variable : layout.variables()) {
     if (!variable.trainable || variable.frozen) continue;
@@ -25,6 +24,7 @@ StateReader::StateReader(const SessionOptions& options, const VariableLayout& la
 }
 
 void StateReader::Read(GlobalStep version, Callback<ReplicaState> done) {
+  state_ = UninitializedState(layout_, rules_, resources_.make_tensor);
   state_.version = version;
   done_ = std::move(done);
   ReadNext();

@@ -53,7 +53,7 @@ class StateReader {
   const ShardGroupResources resources_;
   std::vector<std::string> names_;
   size_t next_ = 0;
-  ReplicaState state_;
+  ReplicaState state_;  // of Read: most workers get it from a member
   Callback<ReplicaState> done_;
   FanIn<Answer> answers_;  // by shard
   std::atomic<bool> is_cancelled_ = false;
