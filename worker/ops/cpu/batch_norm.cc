@@ -124,14 +124,15 @@ class BatchNormOp : public CpuOp {
   }
 
  private:
-  // The relu that oneDNN has fused turns them into 0. An input that is not finite makes the
-  // variance of its channel a NaN, and so all of the channel.
+  // The relu that oneDNN has fused turns a NaN into 0. An input that is not finite, or a sum that
+  // is not, makes the mean or the variance of its channel so, and all of the channel a NaN.
   void KeepNaNs(const ForwardArgs& args) const {
     const std::span<const float> gamma = args.variables[kGamma].as<float>();
     const std::span<const float> beta = args.variables[kBeta].as<float>();
     const std::span<float> y = args.output.as<float>();
     for (int64_t c = 0; c < options_.channels; ++c) {
-      if (!std::isnan(variance_[c]) && !std::isnan(gamma[c]) && !std::isnan(beta[c])) continue;
+      const bool has_moments = std::isfinite(mean_[c]) && !std::isnan(variance_[c]);
+      if (has_moments && !std::isnan(gamma[c]) && !std::isnan(beta[c])) continue;
       for (size_t i = c; i < y.size(); i += options_.channels) y[i] = std::nanf("");
     }
   }

@@ -114,6 +114,21 @@ TEST_CASE("a batch norm and its relu keep a NaN of the input and of a variable")
   }
 }
 
+TEST_CASE("a batch norm and its relu do not hide that a channel's sum is too large for a float") {
+  TestOps ops(2);
+  Array x({4, 30, 30, 2});
+  std::fill(x.values.begin(), x.values.end(), 1e36);
+  std::vector<Array> variables = Statistics(2);
+  variables[1].values = {0.5, 0.5};
+  OpRun run(ops, {x}, variables, x.dims);
+  const std::unique_ptr<Op> op =
+      Made(ops.Make(BatchNormOptions{{.batch = 4}, 30 * 30, 2, kMomentum, kEpsilon, true}));
+  const Array y = run.Forward(*op, Mode::kTraining);
+  int64_t hidden = 0;
+  for (double value : y.values) hidden += value == 0;
+  CHECK(hidden == 0);
+}
+
 TEST_CASE("a frozen batch norm normalises with its moving statistics, in training too") {
   constexpr float kEpsilon = 0.01f;
   std::vector<Array> variables;
