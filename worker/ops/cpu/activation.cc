@@ -38,7 +38,9 @@ class ActivationOp : public CpuOp {
     const Forward::primitive_desc forward(
         {kind, options.training ? algorithms.backward : algorithms.forward, shape, 0, 0},
         Primitive::Attributes(), onednn->engine());
-    forward_ = Primitive(onednn, forward, {{DNNL_ARG_SRC, shape}, {DNNL_ARG_DST, shape}});
+    if (options.kind != ActivationKind::kRelu) {
+      forward_ = Primitive(onednn, forward, {{DNNL_ARG_SRC, shape}, {DNNL_ARG_DST, shape}});
+    }
     if (!options.training || !options.input_gradient) return;
     const Backward::primitive_desc backward({algorithms.backward, shape, shape, 0, 0},
                                             Primitive::Attributes(), onednn->engine(), forward);
