@@ -30,7 +30,8 @@ class LeaseKeeper {
   // ABORTED once the step shard has another chief.
   const absl::Status& status() const { return status_; }
   // Whether this chief may announce a view with `next`, the command that follows from what the
-  // shards say: ABORTED where another chief has commanded since.
+  // shards say: ABORTED where that is not the next one of this chief, so that another one has
+  // commanded since.
   absl::Status MayAnnounce(const Command& next) const;
 
   // Renews no more.

@@ -207,6 +207,31 @@ TEST_CASE("a chief that goes back and finds its next term taken does not take th
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kFenced);
 }
 
+TEST_CASE("a chief that goes back takes the term after its own, which only the step shard has") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  f.TakeCommand();
+  f.LoseVariables();
+  f.executor.AwaitWork();
+  f.ps.get_view.Answer(SetViewReply());
+  f.executor.Run();
+  REQUIRE(f.ps.set_view.size() == 1);
+  const Command sent = f.ps.set_view.front().command();
+  CHECK(sent.term() == 2);
+  f.ps.set_view.Answer(absl::FailedPreconditionError("its copy has another cluster spec"));
+  f.executor.Run();
+  SetViewReply seen;
+  seen.set_job(9);
+  seen.set_term(2);
+  seen.mutable_command_status()->set_term(2);
+  seen.mutable_command_status()->set_chief(sent.chief());
+  f.ps.get_view.Answer(seen);
+  f.executor.Run();
+  REQUIRE(f.ps.set_view.size() == 1);
+  CHECK(f.ps.set_view.front().command().term() == 3);
+  CHECK_FALSE(f.ended.has_value());
+}
+
 TEST_CASE("a job that goes back stays the same, though no ps knows it any more") {
   const test::TemporaryFolder folder;
   Fixture f(folder.path());
