@@ -168,11 +168,12 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
 
   const std::vector<Task> tasks = PlanTasks(cluster, plan);
   ShowPlan(cluster, tasks, plan, job.sync(), console);
-  Supervisor supervisor(tasks,
-                        {.workers_needed = WorkersNeeded(job.sync()),
-                         .saves_state = !job.checkpoint().folder().empty(),
-                         .has_standby = options.standby},
-                        console);
+  Supervisor supervisor(
+      tasks,
+      {.workers_needed = WorkersNeeded(job.sync()),
+       .keeps_state = !job.checkpoint().folder().empty() || job.sync().ps_replicas() > 0,
+       .has_standby = options.standby},
+      console);
   LOCKSTEP_RETURN_IF_ERROR(supervisor.StartAll());
 
   LocalRunResult result;

@@ -47,7 +47,7 @@ bool RunOutcome::MayReturn(size_t task, int code, absl::Duration now) {
                            code == static_cast<int>(ExitCode::kFenced);
   const bool can_return = (code >= kFirstRetryableCode && code != kToldToEnd) || is_replaced;
   if (phase_ != Phase::kRunning || !can_return) return false;
-  if (members_[task].role == Role::kPs && !rules_.saves_state) return false;
+  if (members_[task].role == Role::kPs && !rules_.keeps_state) return false;
   std::deque<absl::Duration>& lately = returns_[task];
   while (!lately.empty() && now - lately.front() >= kReturnsWithin) lately.pop_front();
   if (lately.size() >= kMostReturns) return false;
@@ -78,7 +78,7 @@ std::string RunOutcome::EndFor(size_t task, int code, const std::string& what) {
   // One that ends by itself says why.
   const bool is_killed =
       code >= kFirstRetryableCode && code != static_cast<int>(ExitCode::kPeersLost);
-  const bool has_lost_state = role == Role::kPs && is_killed && !rules_.saves_state;
+  const bool has_lost_state = role == Role::kPs && is_killed && !rules_.keeps_state;
   if (!has_lost_state || phase_ == Phase::kFinishing) return Fail(task, code, what);
   return Fail(task, code,
               what +

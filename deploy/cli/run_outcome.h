@@ -30,7 +30,7 @@ class RunOutcome {
 
   struct Rules {
     int workers_needed = 1;    // steps close as long as so many workers live
-    bool saves_state = false;  // a ps that is started again finds a checkpoint to go back to
+    bool keeps_state = false;  // of a ps that dies: in a checkpoint, or another ps has a copy
     bool has_standby = false;  // a chief that finds another one in its place stands by for that
   };
   struct TaskEnd {

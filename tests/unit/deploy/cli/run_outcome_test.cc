@@ -20,13 +20,13 @@ constexpr size_t kWorker2 = 4;
 int Exit(int code) { return code << 8; }
 int Killed(int signal) { return signal; }
 
-RunOutcome ThreeWorkersTwoNeeded(bool saves_state = true) {
+RunOutcome ThreeWorkersTwoNeeded(bool keeps_state = true) {
   return RunOutcome({{Role::kChief, 0},
                      {Role::kPs, 0},
                      {Role::kWorker, 0},
                      {Role::kWorker, 1},
                      {Role::kWorker, 2}},
-                    {.workers_needed = 2, .saves_state = saves_state});
+                    {.workers_needed = 2, .keeps_state = keeps_state});
 }
 
 // Five times a minute.
@@ -179,7 +179,7 @@ TEST_CASE("a worker that found a mistake ends the run, backup or not") {
 }
 
 TEST_CASE("a ps that has nothing to go back to, or a chief's own end, ends the run with its code") {
-  RunOutcome ps = ThreeWorkersTwoNeeded(/*saves_state=*/false);
+  RunOutcome ps = ThreeWorkersTwoNeeded(/*keeps_state=*/false);
   CHECK_THAT(End(&ps, kPs, Killed(SIGKILL)),
              Contains("; its variables are lost and the job has no checkpoint to "
                       "go back to. Remedy: write checkpoint { folder: "));
