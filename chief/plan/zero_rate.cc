@@ -26,7 +26,9 @@ ZeroRate ZeroRateOf(const LearningRate& rate) {
              !rate.polynomial().cycle()) {
     zero = {.from = rate.polynomial().decay_steps(), .schedule = "polynomial"};
   }
-  if (zero.from != kNever) zero.from = std::max(zero.from, rate.warm_up().steps());
+  // A warm-up ends at the rate that the schedule has at its end, and reaches it a step before.
+  const int64_t warm = rate.warm_up().steps();
+  if (zero.from <= warm && warm > 0) zero.from = rate.warm_up().start() > 0 ? warm - 1 : 0;
   return zero;
 }
 

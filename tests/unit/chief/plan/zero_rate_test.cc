@@ -29,12 +29,22 @@ TEST_CASE("a job that goes on behind the end of its schedule is warned of its le
   CHECK_FALSE(OfSchedule("polynomial { decay_steps: 600 end_learning_rate: 0 }", 0, 601).empty());
 }
 
+TEST_CASE("a warm-up to a schedule that has ended has the learning rate 0, too") {
+  const auto from = [](const std::string& step) {
+    return Catch::Contains("is 0 from step " + step + " on");
+  };
+  const std::string cosine = "cosine { decay_steps: 6 } ";
+  CHECK_THAT(OfSchedule(cosine + "warm_up { steps: 9 }", 0, 20), from("0"));
+  CHECK_THAT(OfSchedule(cosine + "warm_up { steps: 9 start: 0.1 }", 0, 20), from("8"));
+  CHECK_THAT(OfSchedule(cosine + "warm_up { steps: 5 }", 0, 20), from("6"));
+}
+
 TEST_CASE("a schedule that ends above 0 is no reason for a warning") {
   for (const char* schedule : {"", "constant {}", "cosine { decay_steps: 6 alpha: 0.1 }",
                                "polynomial { decay_steps: 6 end_learning_rate: 0.1 }",
                                "polynomial { decay_steps: 6 end_learning_rate: 0 cycle: true }",
                                "exponential { decay_rate: 0.9 decay_steps: 6 }",
-                               "cosine { decay_steps: 6 } warm_up { steps: 9 }"}) {
+                               "cosine { decay_steps: 6 } warm_up { steps: 10 start: 0.1 }"}) {
     CAPTURE(schedule);
     CHECK(OfSchedule(schedule, 0, 9).empty());
   }
