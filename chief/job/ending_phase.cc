@@ -99,7 +99,8 @@ void EndingPhase::FinishUnsaved(const absl::Status& why) {
 
 void EndingPhase::Finish(absl::Status outcome, Told told) {
   if (stage_ != Stage::kSaving) return;
-  if (const std::string line = EndLine(outcome, told); !line.empty()) log::Info(line);
+  const bool goes_back = told == Told::kNobody && job_->inputs.plan.goes_back_after(outcome);
+  if (const std::string line = EndLine(outcome, told, goes_back); !line.empty()) log::Info(line);
   // A start that can be tried again leaves the ps to the next chief.
   const bool try_again =
       ExitCodeFor(outcome) == ExitCode::kPeersLost && !job_->has_begun && !end_.save_first;

@@ -6,7 +6,6 @@
 #include "chief/job/job_rules.h"
 #include "chief/membership/describe.h"
 #include "common/base/exit_code.h"
-#include "common/base/lost_variables.h"
 #include "common/base/quantity.h"
 
 namespace lockstep::chief {
@@ -143,11 +142,10 @@ absl::Status LastSaveFailed(absl::Duration failing, const absl::Status& why) {
       "and ends the job");
 }
 
-std::string EndLine(const absl::Status& outcome, Told told) {
+std::string EndLine(const absl::Status& outcome, Told told, bool goes_back) {
   if (absl::IsAborted(outcome)) {
     return absl::StrCat("this chief ends, another one has its place: ", outcome.message());
   }
-  const bool goes_back = told == Told::kNobody && HasLostVariables(outcome);
   if (outcome.ok() || goes_back) return "";
   if (told == Told::kNobody) {
     return absl::StrCat("this chief ends and leaves ps and workers to the next one: ",

@@ -45,7 +45,7 @@ std::string SaveSkippedWarning(GlobalStep version);
 std::string SaveFailedWarning(GlobalStep version, const absl::Status& why);
 absl::Status LastSaveFailed(absl::Duration failing, const absl::Status& why);
 
-// End. Empty: the outcome itself says it.
-std::string EndLine(const absl::Status& outcome, Told told);
+// End. Empty: the outcome itself says it, or the job goes back to a checkpoint.
+std::string EndLine(const absl::Status& outcome, Told told, bool goes_back);
 
 }  // namespace lockstep::chief

@@ -74,9 +74,10 @@ TEST_CASE("a variable that lies in parts on several ps is one variable, and the 
 
 TEST_CASE("a chief that leaves the job to the next one does not say that the job ends") {
   const absl::Status refused = absl::FailedPreconditionError("ps 0 is at step 2");
-  CHECK(EndLine(refused, Told::kEverybody) == "the job ends with an error");
-  CHECK(EndLine(refused, Told::kNobody) ==
+  CHECK(EndLine(refused, Told::kEverybody, false) == "the job ends with an error");
+  CHECK(EndLine(refused, Told::kNobody, false) ==
         "this chief ends and leaves ps and workers to the next one: ps 0 is at step 2");
+  CHECK(EndLine(refused, Told::kNobody, true).empty());
 }
 
 TEST_CASE("a lack of workers ends a job with the code of lost peers, and with a remedy") {
