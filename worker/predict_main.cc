@@ -32,7 +32,8 @@
 ABSL_FLAG(std::string, checkpoint, "", "checkpoint folder, or a folder of them: then the newest");
 ABSL_FLAG(std::string, data, "",
           "FILE[,LABELS]: IDX images with IDX labels or without, or a CSV file with the job's "
-          "label column or without, or a text (default of evaluate: the job's own test files)");
+          "label column or without, or a text, of which the last held_out is read (default of "
+          "evaluate: the job's own test files)");
 ABSL_FLAG(std::string, states, "",
           "FILE[,FILE]: with --data, the rows of the model's state inputs, in its order");
 ABSL_FLAG(int64_t, limit, 0, "only the first N examples; 0: all");

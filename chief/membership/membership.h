@@ -109,8 +109,8 @@ class Membership {
 
   std::vector<LiveMember> Live() const;
 
-  // These two are for the step at hand, which never goes back: of earlier steps nothing is
-  // remembered. The process begins at this step, without a token.
+  // NoteStart and CountFor take the step at hand, which never goes back, and forget earlier steps.
+  // Notes that the process begins at this step without a token.
   void NoteStart(const LiveMember& member, GlobalStep step);
   // Able are those of `members`, live or not, that have data.
   ReplicaCounts CountFor(GlobalStep step, absl::Span<const LiveMember> members);

@@ -35,8 +35,7 @@ class FailoverTransport final : public TensorTransport {
 
   void Open(const WorkerIdentity& worker, Callback<TransportInfo> done) override;
   std::string peer() const override { return current()->transport->peer(); }
-  // Not with any peer once one of them has read by reference: a run whose ps is lost has the bits
-  // of one whose ps is not.
+  // False once any peer has read by reference: a worker's gradients keep one type.
   bool MayRound() const override;
   bool SendsByReference(std::span<const std::byte> values) const override {
     return current()->transport->SendsByReference(values);
@@ -52,8 +51,10 @@ class FailoverTransport final : public TensorTransport {
  private:
   struct Peer {
     const std::string address;
-    std::atomic<int> in_flight = 0;        // calls, those of Open too
-    std::atomic<bool> needs_open = false;  // the last Open failed: the next call opens it again
+    std::atomic<int> in_flight = 0;  // calls, those of Open too
+    // The last Open failed: the next call opens it again, whoever asked for the Open (a session
+    // repeats its own alone).
+    std::atomic<bool> needs_open = false;
     const std::unique_ptr<TensorTransport> transport;  // last: its callbacks use the rest
   };
   struct Places {

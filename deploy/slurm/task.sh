@@ -16,8 +16,8 @@ esac
 log=$LOCKSTEP_RUN/logs/$task.log
 exec >>"$log" 2>&1
 
-# set_chief_flags JOB [FLAGS]: --fresh or --restore of the user's hold until training has begun, over all
-# restarts; after that, and without them, the chief has --resume.
+# set_chief_flags JOB [FLAGS]: the user's --fresh, --restore or --restore=DIR applies until training has
+# begun, over all restarts. Then, and without them, the chief gets --resume.
 set_chief_flags() {
   local flag start=()
   flags=(--job="$1")

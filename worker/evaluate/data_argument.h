@@ -11,10 +11,11 @@
 
 namespace lockstep::worker {
 
-// The job's description of its data with these files in the place of its test files. For a model of
-// a text: a text, of which the test set is as much as of the job's. Else IDX images with IDX labels
-// or without, or a CSV file whose label column may be missing. Which it is, the first bytes tell
-// (through gzip, too). INVALID_ARGUMENT where the files cannot be that; errors of opening them.
+// The job's description of its data with these files in the place of its test files. A model of a
+// text takes a text: its last data.text.held_out is the test set. Other models take IDX images with
+// IDX labels or without, or a CSV file whose label column may be missing. Which it is, the first
+// bytes tell (through gzip, too). INVALID_ARGUMENT where the files cannot be that; errors of
+// opening them.
 absl::StatusOr<DataDef> DataFromArgument(absl::string_view argument, const TrainedModel& model);
 
 // `--states=FILE[,FILE]`: puts the files of rows, in the order of the model's state inputs, in the

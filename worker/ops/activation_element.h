@@ -1,4 +1,4 @@
-// Activations of one element on a GPU, where sigmoid.h does not have them. Each derivative follows
+// Activations of one element, where sigmoid.h does not have them. Each derivative follows
 // from the result, so the input need not be kept.
 #pragma once
 

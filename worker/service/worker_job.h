@@ -77,7 +77,7 @@ class WorkerJob {
   void FillStatus(ProcessStatus* status) const;
 
  private:
-  // Of a registration that is not sound there are no trainers, and nothing else is made.
+  // A registration that is not sound has 0 trainers, and Prepare must not be called.
   WorkerJob(WorkerJobOptions options, ChiefClient* chief, int num_trainers);
   void StartHeartbeat();
   absl::Status Prepare();
@@ -98,7 +98,7 @@ class WorkerJob {
   // the gradient at hand.
   bool MayLeave(absl::Duration told_for);
   // Blocks until the chief has heard of it, until it was away for longer than a standby takes, or
-  // until the job ends here.
+  // until the job ends here. In Create nothing ends it earlier, not even a worker's stop.
   void ReportFailure(const absl::Status& failure);
   void EndWith(absl::Status status);
   bool HasEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); }

@@ -83,7 +83,7 @@ class PoolOp : public CpuOp {
   }
 
  private:
-  // oneDNN's maximum passes over them.
+  // oneDNN's maximum ignores a NaN beside a number.
   void KeepNaNs(std::span<const float> x, std::span<float> y) const {
     const ImageShape& input = options_.input;
     for (int64_t i = 0; i < std::ssize(x); ++i) {
