@@ -17,7 +17,7 @@ constexpr absl::Duration kNextLook = absl::Milliseconds(100);
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr int64_t kElements = 16 << 20;
 constexpr int64_t kPiece = 2 << 20;         // elements of a message
-constexpr uint64_t kLeft = 16 * kMebibyte;  // of other things
+constexpr uint64_t kLeft = 32 * kMebibyte;  // of other things, such as what gRPC reads into
 constexpr uint64_t kDense = kElements * sizeof(float);
 
 TEST_CASE("A ps gives back the memory of gradients that it has dropped with their epoch") {
