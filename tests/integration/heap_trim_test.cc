@@ -16,8 +16,10 @@ constexpr absl::Duration kWhole = absl::Seconds(60);
 constexpr absl::Duration kNextLook = absl::Milliseconds(100);
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr int64_t kElements = 16 << 20;
-constexpr int64_t kPiece = 2 << 20;         // elements of a message
-constexpr uint64_t kLeft = 32 * kMebibyte;  // of other things, such as what gRPC reads into
+// Elements of a message. Small: on a busy machine a call may end more than a second after the drop,
+// and its message then stays in the heap (HeapTrimPolicy).
+constexpr int64_t kPiece = 256 << 10;
+constexpr uint64_t kLeft = 16 * kMebibyte;  // of other things
 constexpr uint64_t kDense = kElements * sizeof(float);
 
 TEST_CASE("A ps gives back the memory of gradients that it has dropped with their epoch") {
