@@ -109,12 +109,13 @@ void StartingPhase::Start() {
 }
 
 CommandHooks StartingPhase::MakeHooks() {
-  return {.may_take = [job = job_](const SetViewRequest& view) -> absl::Status {
+  return {.may_take = [job = job_](const SetViewRequest& view, bool follows_own) -> absl::Status {
             if (job->lease != nullptr) {
-              LOCKSTEP_RETURN_IF_ERROR(job->lease->MayAnnounce(view.command()));
+              LOCKSTEP_RETURN_IF_ERROR(job->lease->MayAnnounce(view.command(), follows_own));
             }
             const auto& may_take = job->inputs.options.may_take;
-            return may_take == nullptr ? absl::OkStatus() : may_take(view.command().term());
+            if (may_take == nullptr || follows_own) return absl::OkStatus();
+            return may_take(view.command().term());
           },
           .before =
               [this](const SetViewRequest& view, StatusCallback done) {

@@ -25,13 +25,13 @@ LeaseKeeper::LeaseKeeper(RenewLeaseRequest renewal, PsControl* step_shard, Execu
 
 void LeaseKeeper::SetCommand(const Command& command) { *renewal_.mutable_command() = command; }
 
-absl::Status LeaseKeeper::MayAnnounce(const Command& next) const {
+absl::Status LeaseKeeper::MayAnnounce(const Command& next, bool follows_own) const {
   if (!status_.ok()) return status_;
   if (next.job() != command().job()) {
     return absl::AbortedError(absl::StrCat("the ps serve job ", absl::Hex(next.job()), ", not job ",
                                            absl::Hex(command().job()), ": another chief commands"));
   }
-  if (next.term() <= command().term() + 1) return absl::OkStatus();
+  if (follows_own || next.term() <= command().term() + 1) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat("another chief has taken term ", next.term() - 1));
 }
 

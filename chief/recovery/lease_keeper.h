@@ -30,9 +30,9 @@ class LeaseKeeper {
   // ABORTED once the step shard has another chief.
   const absl::Status& status() const { return status_; }
   // Whether this chief may announce a view with `next`, the command that follows from what the
-  // shards say: ABORTED where that is not the next one of this chief, so that another one has
-  // commanded since.
-  absl::Status MayAnnounce(const Command& next) const;
+  // shards say: ABORTED once its lease was refused, or where the term before is another chief's,
+  // unless the step shard says that it is this one's (`follows_own`).
+  absl::Status MayAnnounce(const Command& next, bool follows_own) const;
 
   // Renews no more.
   void Stop() { is_over_ = true; }

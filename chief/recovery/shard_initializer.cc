@@ -25,9 +25,8 @@ constexpr absl::Duration kDonePatience = absl::Seconds(1);
 // Well before a ps that has not been asked for some time would say that nobody does.
 constexpr absl::Duration kGreeting = absl::Seconds(3);
 
-// The step shard entered the term before at this chief's word, though its answer was an error: its
-// copy refused, say.
-bool IsOwnTerm(const RecoverySpec& spec, const SetViewRequest& next, const CommandStatus& last) {
+// Also where the step shard entered that term although its answer was an error: its copy refused.
+bool FollowsOwn(const RecoverySpec& spec, const SetViewRequest& next, const CommandStatus& last) {
   return last.chief() == spec.chief.value() && last.term() + 1 == next.command().term();
 }
 
@@ -147,9 +146,10 @@ void ShardInitializer::SetViews() {
   absl::StatusOr<SetViewRequest> view = TakeCommand(spec_, states_);
   if (!view.ok()) return on_done_(view.status());
   result_.view = *std::move(view);
-  const bool is_own_term = IsOwnTerm(spec_, result_.view, states_[kStepShard].command_status());
-  if (hooks_.may_take != nullptr && !is_own_term) {
-    if (absl::Status status = hooks_.may_take(result_.view); !status.ok()) return on_done_(status);
+  if (hooks_.may_take != nullptr) {
+    const bool follows_own = FollowsOwn(spec_, result_.view, states_[kStepShard].command_status());
+    const absl::Status status = hooks_.may_take(result_.view, follows_own);
+    if (!status.ok()) return on_done_(status);
   }
   names_job_ = states_[kStepShard].job() == 0;
   // A standby that comes second leaves the job to the one that was faster.

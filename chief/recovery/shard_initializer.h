@@ -37,9 +37,9 @@ struct InitializedShards {
 // What else a chief that takes command must have. An error ends it. Where the job is done already,
 // only may_take is asked.
 struct CommandHooks {
-  // Whether this chief may announce the view, before anything else; null: it may. Not asked where
-  // the term before is its own.
-  std::function<absl::Status(const SetViewRequest& view)> may_take;
+  // Whether this chief may announce the view, before anything else; null: it may. `follows_own`:
+  // the step shard says that the term before is this chief's.
+  std::function<absl::Status(const SetViewRequest& view, bool follows_own)> may_take;
   // Every shard has told what it is, and none has been told anything. `done` is called once, also
   // before the call returns, or never, if this chief no longer takes command.
   std::function<void(const SetViewRequest& view, StatusCallback done)> before;

@@ -61,17 +61,18 @@ TEST_CASE("a chief may go on with the next term of its job, until another one ha
   Fixture f;
   Command command;
   command.set_term(4);
-  CHECK(f.lease.MayAnnounce(command).ok());
+  CHECK(f.lease.MayAnnounce(command, false).ok());
   command.set_term(5);
-  CHECK(f.lease.MayAnnounce(command) == absl::AbortedError("another chief has taken term 4"));
+  CHECK(f.lease.MayAnnounce(command, false) ==
+        absl::AbortedError("another chief has taken term 4"));
   command.set_term(4);
   command.set_job(0xab);
-  CHECK(f.lease.MayAnnounce(command) ==
+  CHECK(f.lease.MayAnnounce(command, false) ==
         absl::AbortedError("the ps serve job ab, not job 0: another chief commands"));
   f.Pass(absl::Milliseconds(500));
   f.Answer(absl::AbortedError("term 4 belongs to another chief"));
   command.set_job(0);
-  CHECK(f.lease.MayAnnounce(command) == f.lease.status());
+  CHECK(f.lease.MayAnnounce(command, false) == f.lease.status());
 }
 
 TEST_CASE("after a further view its command renews the lease") {
