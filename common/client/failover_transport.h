@@ -52,8 +52,7 @@ class FailoverTransport final : public TensorTransport {
   struct Peer {
     const std::string address;
     std::atomic<int> in_flight = 0;  // calls, those of Open too
-    // The last Open failed: the next call opens it again, whoever asked for the Open (a session
-    // repeats its own alone).
+    // The last Open failed. The next call opens it again.
     std::atomic<bool> needs_open = false;
     const std::unique_ptr<TensorTransport> transport;  // last: its callbacks use the rest
   };
