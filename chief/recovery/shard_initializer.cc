@@ -8,7 +8,6 @@
 #include "chief/sync/steps.h"
 #include "common/base/annotate.h"
 #include "common/base/exit_code.h"
-#include "common/base/lost_variables.h"
 #include "common/base/status_macros.h"
 #include "common/fs/fs_error.h"
 #include "common/replicas_proto/convert.h"
@@ -195,8 +194,7 @@ void ShardInitializer::Judge() {
 
 // A shard that had trained when it was asked may have been started again since then.
 absl::Status ShardInitializer::PrepareTakeOver() {
-  const auto lost = std::ranges::find(states_, false, &SetViewReply::has_variables);
-  if (lost != states_.end()) return LostVariablesError(spec_.shard_names[lost - states_.begin()]);
+  LOCKSTEP_RETURN_IF_ERROR(CheckNoneLost(spec_, states_));
   if (hooks_.taken_over == nullptr) return absl::OkStatus();
   return hooks_.taken_over(result_.job_before, &spec_.variables);
 }

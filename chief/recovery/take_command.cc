@@ -126,6 +126,12 @@ absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
   return view;
 }
 
+absl::Status CheckNoneLost(const RecoverySpec& spec, const std::vector<SetViewReply>& shards) {
+  const auto lost = std::ranges::find(shards, false, &SetViewReply::has_variables);
+  if (lost == shards.end()) return absl::OkStatus();
+  return LostVariablesError(spec.shard_names[lost - shards.begin()]);
+}
+
 absl::StatusOr<JobProgress> FindProgress(const RecoverySpec& spec,
                                          const std::vector<SetViewReply>& shards) {
   JobProgress progress{.step = GlobalStep(spec.variables.start_step())};
@@ -138,8 +144,7 @@ absl::StatusOr<JobProgress> FindProgress(const RecoverySpec& spec,
     const bool starts_again = spec.mode == StartMode::kResume || spec.mode == StartMode::kSucceed;
     if (!starts_again) return apart;
     // It was started again since it was asked: a job with checkpoints goes back by itself.
-    const auto lost = std::ranges::find(shards, false, &SetViewReply::has_variables);
-    if (lost != shards.end()) return LostVariablesError(spec.shard_names[lost - shards.begin()]);
+    LOCKSTEP_RETURN_IF_ERROR(CheckNoneLost(spec, shards));
     return WithExitCode(apart, ExitCode::kPeersLost);
   }
   if (absl::Status over = CheckEnd(spec, shards); !over.ok()) return over;

@@ -45,6 +45,9 @@ bool HasTrained(const RecoverySpec& spec, const SetViewReply& view);
 // step shard: they cannot go on together.
 absl::Status CheckTogether(const RecoverySpec& spec, const std::vector<SetViewReply>& shards);
 
+// LostVariablesError naming a shard that has no variables.
+absl::Status CheckNoneLost(const RecoverySpec& spec, const std::vector<SetViewReply>& shards);
+
 // From what each shard answers to GetView: job, term, epoch and members for SetView; the
 // shard's index is left out. FAILED_PRECONDITION naming the shard: it is of another version than
 // this chief; it belongs to another job than the others; it has trained, and this chief wants to
