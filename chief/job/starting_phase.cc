@@ -129,8 +129,8 @@ CommandHooks StartingPhase::MakeHooks() {
                 const auto& on_taken = job_->inputs.options.on_taken;
                 if (on_taken != nullptr) on_taken(view.command().term());
                 FolderOwner owner = OwnerOf(*job_, view);
-                // Of a job that goes on the chief before has written the origin, unless its disk was
-                // full.
+                // Of a job that goes on the chief before has written the origin, unless its disk
+                // was full.
                 if (start != StartPoint::kTakeOver) {
                   owner.origin = job_->inputs.plan.origin;
                   owner.source = job_->inputs.plan.source();
