@@ -259,20 +259,25 @@ TEST_CASE("A client names the ps that was started again, whether a chief or a wo
 }
 
 TEST_CASE("A shutdown in the middle of many pushes answers each of them once") {
+  constexpr int64_t kElements = 1000;
   RunningPs ps;
-  ps.CreateVariables({100000});
+  ps.CreateVariables(std::vector<int64_t>(100, kElements));
   const auto data = MakePsData(ps.client());
-  const std::vector<float> chunk(1000, 1);
+  const std::vector<float> gradient(kElements, 1);
   std::vector<Answer<PushReply>> answers(100);
-  for (int i = 0; i < 100; ++i) {
-    data->Push(PushOf(0, 0, 0, 100000, 1000 * i, 1000 * (i + 1)), {BytesOf(chunk)},
-               answers[i].done());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    data->Push(PushOf(0, 0, i, kElements, 0, kElements), {BytesOf(gradient)}, answers[i].done());
   }
   REQUIRE(answers[0].Wait().ok());
   ps.server().Shutdown(absl::ZeroDuration());
-  int accepted = 0;
-  for (int i = 1; i < 100; ++i) accepted += answers[i].Wait().ok();
-  CHECK(accepted <= 99);
+  uint64_t accepted = 0;
+  for (Answer<PushReply>& answer : answers) {
+    const absl::Status status = answer.Wait().status();
+    accepted += status.ok();
+    CHECK((status.ok() || absl::IsUnavailable(status)));
+  }
+  // The answer to one that the shard has accepted may be lost.
+  CHECK(ps.shard().Report().accepted >= accepted);
 }
 
 TEST_CASE("64 MiB go to a ps and come back bit for bit") {
