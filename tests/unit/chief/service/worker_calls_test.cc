@@ -5,6 +5,7 @@
 
 #include "common/base/chief_stopping.h"
 #include "common/base/exit_code.h"
+#include "common/base/limits.h"
 #include "common/base/version.h"
 #include "common/config/cluster_spec.h"
 #include "tests/unit/chief/service/worker_calls_fixture.h"
@@ -13,6 +14,8 @@ namespace lockstep::chief {
 namespace {
 
 using namespace worker_calls_test;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 
 EvaluationResult Result(uint64_t lease, int64_t examples, int64_t correct) {
   EvaluationResult result;
@@ -20,6 +23,14 @@ EvaluationResult Result(uint64_t lease, int64_t examples, int64_t correct) {
   result.set_examples(examples);
   result.set_correct(correct);
   return result;
+}
+
+// Of the first process of worker 0.
+HeartbeatRequest BeatOfWorker() {
+  HeartbeatRequest beat;
+  beat.set_job_id(9);
+  beat.set_incarnation(10);
+  return beat;
 }
 
 TEST_CASE("a registration is parked until the job runs") {
@@ -74,59 +85,81 @@ TEST_CASE("another cluster spec or version is refused, naming the entry") {
   CHECK(f.changes == 0);
 }
 
-TEST_CASE("text of a worker is cut, made printable, or refused by its field's name") {
+TEST_CASE("a registration with longer text than a limit is refused by its field's name") {
+  Fixture f;
+  const auto refusal = [&](size_t host, size_t version) {
+    RegisterTaskRequest request;
+    request.set_worker(1);
+    request.set_cluster(kCluster.Canonical());
+    request.set_host(std::string(host, 'x'));
+    request.set_version(version == 0 ? kVersion : std::string(version, 'x'));
+    auto [got, answer] = Arm<RegisterTaskReply>();
+    f.calls.Register(request, std::move(answer));
+    return got->has_value() ? (*got)->status() : absl::OkStatus();
+  };
+  CHECK(refusal(limits::kMaxHostBytes, 0).ok());
+  CHECK(f.changes == 1);
+  const absl::Status host = refusal(limits::kMaxHostBytes + 1, 0);
+  CHECK(absl::IsInvalidArgument(host));
+  CHECK_THAT(std::string(host.message()),
+             StartsWith("RegisterTask.host: expected at most 260 bytes, got 261. Remedy: "));
+  CHECK(absl::IsFailedPrecondition(refusal(1, limits::kMaxVersionBytes)));  // another version
+  CHECK(absl::IsInvalidArgument(refusal(1, limits::kMaxVersionBytes + 1)));
+}
+
+TEST_CASE("text that a worker reports is made printable, and cut at a limit") {
   Fixture f;
   f.Train();
-  const std::string long_text(1 << 20, 'x');
-  RegisterTaskRequest request;
-  request.set_worker(1);
-  request.set_cluster(kCluster.Canonical());
-  request.set_version(kVersion);
-  request.set_host(long_text);
-  auto [host, host_answer] = Arm<RegisterTaskReply>();
-  f.calls.Register(request, std::move(host_answer));
-  REQUIRE(host->has_value());
-  CHECK((*host)->status().code() == absl::StatusCode::kInvalidArgument);
-  CHECK(std::string((*host)->status().message()).find("RegisterTask.host") != std::string::npos);
-  CHECK((*host)->status().message().size() < 300);
-  const auto version = f.Register(0, 10, kCluster.Canonical(), long_text);
-  CHECK((*version)->status().code() == absl::StatusCode::kInvalidArgument);
+  const auto waiting_for = [&](const std::string& text) {
+    HeartbeatRequest beat = BeatOfWorker();
+    beat.set_waiting_for(text);
+    f.calls.Heartbeat(beat, Arm<HeartbeatReply>().second);
+    return f.membership.members()[0].report.waiting_for;
+  };
+  const std::string most(limits::kMaxWaitingForBytes, 'x');
+  CHECK(waiting_for("a\nx") == "a\\nx");
+  CHECK(waiting_for(most) == most);
+  CHECK(waiting_for(most + "x") == most + "...");
 
-  HeartbeatRequest beat;
-  beat.set_job_id(9);
-  beat.set_worker(0);
-  beat.set_incarnation(10);
-  beat.set_waiting_for("a\n" + long_text);
-  auto [got, answer] = Arm<HeartbeatReply>();
-  f.calls.Heartbeat(beat, std::move(answer));
-  const std::string& waiting = f.membership.members()[0].report.waiting_for;
-  CHECK(waiting.size() < 600);
-  CHECK(waiting.substr(0, 4) == "a\\nx");
-  for (int i = 0; i < 2000; ++i) beat.add_results()->set_lease(i);
-  auto [many, many_answer] = Arm<HeartbeatReply>();
-  f.calls.Heartbeat(beat, std::move(many_answer));
-  CHECK((*many)->status().code() == absl::StatusCode::kInvalidArgument);
+  const auto failure = [&](const std::string& text) {
+    ReportErrorRequest error;
+    error.set_job_id(9);
+    error.set_worker(0);
+    error.set_incarnation(10);
+    error.set_message(text);
+    f.calls.ReportError(error, Arm<ReportErrorReply>().second);
+    return std::string(f.failure->message());
+  };
+  const std::string longest(limits::kMaxErrorBytes, 'x');
+  CHECK_THAT(failure("disk\nx"), EndsWith(": disk\\nx"));
+  CHECK_THAT(failure(longest), EndsWith(": " + longest));
+  CHECK_THAT(failure(longest + "x"), EndsWith(": " + longest + "..."));
+}
 
-  ReportErrorRequest error;
-  error.set_job_id(9);
-  error.set_worker(0);
-  error.set_incarnation(10);
-  error.set_message("disk\n" + long_text);
-  auto [told, told_answer] = Arm<ReportErrorReply>();
-  f.calls.ReportError(error, std::move(told_answer));
-  REQUIRE(f.failure.has_value());
-  CHECK(f.failure->message().size() < 3000);
-  CHECK(std::string(f.failure->message()).find("disk\\nx") != std::string::npos);
+TEST_CASE("a heartbeat with more results than the limit is refused") {
+  Fixture f;
+  f.Train();
+  HeartbeatRequest beat = BeatOfWorker();
+  for (size_t i = 0; i < limits::kMaxEvaluationResults; ++i) beat.add_results();
+  for (const bool is_beyond : {false, true}) {
+    if (is_beyond) beat.add_results();
+    auto [got, answer] = Arm<HeartbeatReply>();
+    f.calls.Heartbeat(beat, std::move(answer));
+    REQUIRE(got->has_value());
+    CHECK(absl::IsInvalidArgument((*got)->status()) == is_beyond);
+  }
 }
 
 TEST_CASE("as many registrations wait as there are workers, and some that contend") {
   Fixture f;
-  std::vector<Reply_<RegisterTaskReply>> replies;
-  for (int i = 0; i < 2000; ++i) replies.push_back(f.Register(0, 10));
-  int parked = 0;
-  for (const auto& reply : replies) parked += !reply->has_value();
-  CHECK(parked < 300);
-  CHECK((*replies.back())->status().code() == absl::StatusCode::kResourceExhausted);
+  const size_t most = kCluster.workers.size() + limits::kMaxContendingRegistrations;
+  for (size_t i = 0; i < most; ++i) {
+    INFO(i);
+    CHECK_FALSE(f.Register(0, 10)->has_value());
+  }
+  const auto beyond = f.Register(0, 10);
+  REQUIRE(beyond->has_value());
+  CHECK(absl::IsResourceExhausted((*beyond)->status()));
 }
 
 TEST_CASE("a worker that dies while its registration is parked is followed, not taken to live") {
