@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/base/limits.h"
 
 namespace lockstep::worker {
 namespace {
@@ -77,10 +78,42 @@ TEST_CASE("a number out of its range is refused with its field, the range and a 
              Catch::Contains("replicas_to_aggregate: expected 1"));
   CHECK_THAT(Refusal([](RegisterTaskReply* r) { r->set_total_num_replicas(1); }),
              Catch::Contains("total_num_replicas: expected 2"));
-  CHECK_THAT(Refusal([](RegisterTaskReply* r) { r->set_total_num_replicas(1'048'577); }),
-             Catch::Contains("total_num_replicas: expected 2 to 1048576, got 1048577"));
-  CHECK_THAT(Refusal([](RegisterTaskReply* r) { r->set_replicas_to_aggregate(1'048'577); }),
-             Catch::Contains("replicas_to_aggregate: expected 1 to 1048576, got 1048577"));
+}
+
+TEST_CASE("each number of a job may be as large as its limit, and no larger") {
+  struct Limit {
+    std::string field;
+    int64_t most;
+    std::function<void(RegisterTaskReply*, int64_t)> set;
+  };
+  const std::vector<Limit> all = {
+      {"total_num_replicas", limits::kMaxReplicas,
+       [](RegisterTaskReply* r, int64_t n) {
+         r->set_total_num_replicas(static_cast<uint32_t>(n));
+       }},
+      {"replicas_to_aggregate", limits::kMaxReplicas,
+       [](RegisterTaskReply* r, int64_t n) {
+         r->set_replicas_to_aggregate(static_cast<uint32_t>(n));
+       }},
+      {"job.towers", limits::kMaxTowers,
+       [](RegisterTaskReply* r, int64_t n) { r->mutable_job()->set_towers(n); }},
+      {"job.batch_per_tower", limits::kMaxBatch,
+       [](RegisterTaskReply* r, int64_t n) { r->mutable_job()->set_batch_per_tower(n); }},
+      {"job.evaluation.batch", limits::kMaxBatch,
+       [](RegisterTaskReply* r, int64_t n) {
+         r->mutable_job()->mutable_evaluation()->set_batch(n);
+       }},
+      {"job.data.prefetch", limits::kMaxPrefetch,
+       [](RegisterTaskReply* r, int64_t n) { r->mutable_job()->mutable_data()->set_prefetch(n); }}};
+  for (const auto& [field, most, set] : all) {
+    INFO(field);
+    RegisterTaskReply reply = Reply();
+    set(&reply, most);
+    CHECK(CheckRegistration(reply, 1, 3).ok());
+    CHECK_THAT(Refusal([&, set = set, most = most](RegisterTaskReply* r) { set(r, most + 1); }),
+               Catch::Contains(absl::StrCat("RegisterTask: ", field, ": expected ")) &&
+                   Catch::Contains(absl::StrCat(" to ", most, ", got ", most + 1)));
+  }
 }
 
 TEST_CASE("examples that cannot be numbered are refused") {
