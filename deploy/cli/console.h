@@ -15,8 +15,6 @@ class Console {
   // Ends a progress line.
   ~Console();
 
-  bool is_terminal() const { return is_terminal_; }
-
   // To stdout.
   void Line(absl::string_view text);
   // What went wrong: to stderr.
