@@ -151,7 +151,6 @@ void FaultProxy::Accept() {
     return Reset(caller);
   }
   ::fcntl(called.get(), F_SETFL, O_NONBLOCK);
-  num_connections_.fetch_add(1);
   connections_.push_back(std::make_unique<Connection>(std::move(caller), std::move(called)));
 }
 

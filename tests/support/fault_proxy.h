@@ -51,7 +51,6 @@ class FaultProxy {
   int num_flips() const { return num_flips_.load(); }
   // That were passed on.
   int64_t num_bytes() const { return num_bytes_.load(); }
-  int num_connections() const { return num_connections_.load(); }
 
  private:
   enum Direction { kRequests, kReplies, kNumDirections };
@@ -73,7 +72,6 @@ class FaultProxy {
   std::atomic<int64_t> bytes_between_flips_ = 0;
   std::atomic<int> num_flips_ = 0;
   std::atomic<int64_t> num_bytes_ = 0;
-  std::atomic<int> num_connections_ = 0;
   std::vector<std::unique_ptr<Connection>> connections_;  // of the thread
   int64_t unflipped_bytes_ = 0;                           // of the thread
   std::minstd_rand random_;                               // of the thread: the jitter
