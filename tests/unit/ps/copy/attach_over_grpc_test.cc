@@ -2,7 +2,6 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -10,19 +9,17 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/checkpoint/checkpoint.h"
 #include "ps/copy/copy_senders.h"
 #include "ps/service/ps_server.h"
 #include "tests/support/await.h"
 #include "tests/support/fault_proxy.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/unit/ps/copy/saved_tensors.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
 namespace {
 
 using lockstep::test::FaultProxy;
-using lockstep::test::TemporaryFolder;
 using test::Harness;
 using test::kCommand;
 using test::Message;
@@ -58,15 +55,6 @@ void Step(Harness* primary, int64_t step) {
                         .Ready(1 << 16))
               .ok());
   REQUIRE(closed.Wait().ok());
-}
-
-std::map<std::string, uint32_t> Saved(Shard* of, int64_t version) {
-  const TemporaryFolder folder(TemporaryFolder::kInMemory);
-  const absl::StatusOr<ShardFile> file = of->Save(kCommand, GlobalStep(version), folder.path());
-  REQUIRE(file.ok());
-  std::map<std::string, uint32_t> tensors;
-  for (const TensorRecord& tensor : file->tensors) tensors[tensor.name] = tensor.crc32c;
-  return tensors;
 }
 
 // `bytes_between_flips`: on the way to the copy and back; 0: the network is whole.
@@ -106,11 +94,11 @@ void CheckCopyGetsState(CreateVariablesRequest plan, int64_t bytes_between_flips
   }
   // At most an eighth at each step.
   CHECK(step > 8);
-  const std::map<std::string, uint32_t> expected = Saved(&primary.shard, step);
+  const auto expected = test::SavedTensors(&primary.shard, step);
   View served = test::ViewOf(1);
   served.committed = GlobalStep(step);
   REQUIRE(copy.SetView(served).ok());
-  CHECK(Saved(&copy, step) == expected);
+  CHECK(test::SavedTensors(&copy, step) == expected);
   CHECK((proxy.num_flips() > 3) == (bytes_between_flips > 0));
   senders.Close();
 }

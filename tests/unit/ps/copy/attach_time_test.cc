@@ -12,6 +12,7 @@
 #include "ps/copy/copy_senders.h"
 #include "ps/service/ps_server.h"
 #include "tests/support/await.h"
+#include "tests/unit/ps/copy/saved_tensors.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -41,7 +42,11 @@ class Job {
         gradient_(std::make_shared<Tensor>(DType::kFloat32, Shape({elements}))),
         senders_(/*ps=*/0, nullptr),
         copy_({.make_value_memory = [this](uint64_t bytes) { return memory_.MakeValues(bytes); }}),
-        primary_(plan_, {.make_copy_target = [this](const auto& of) { return senders_.Make(of); }}),
+        primary_(plan_, {.make_copy_target =
+                             [this](const auto& of) {
+                               primary_at_copy_ = of.identity;
+                               return senders_.Make(of);
+                             }}),
         server_(*PsServer::Start(&copy_,
                                  {.address = "127.0.0.1:0",
                                   .memory = &memory_,
@@ -65,6 +70,22 @@ class Job {
     REQUIRE(primary_.shard.SetView(primarys).ok());
   }
   bool AwaitsState() const { return copy_.GetView().awaits_state; }
+  // Whether the copy reads the primary's means where they lie.
+  bool SharesMemory() const {
+    lockstep::WorkerIdentity primary;
+    primary.set_job(primary_at_copy_.job);
+    primary.set_epoch(primary_at_copy_.epoch.value());
+    primary.set_worker(primary_at_copy_.worker.value());
+    primary.set_incarnation(primary_at_copy_.incarnation.value());
+    return memory_.GradientsOf(primary).ok();
+  }
+  // The copy serves from now on, at the primary's version.
+  void CheckSameTensors() {
+    View served = test::ViewOf(1);
+    served.committed = GlobalStep(step_);
+    REQUIRE(copy_.SetView(served).ok());
+    CHECK(test::SavedTensors(&copy_, step_) == test::SavedTensors(&primary_.shard, step_));
+  }
 
   // From the gradient to the answered grant.
   absl::Duration Step() {
@@ -90,6 +111,7 @@ class Job {
   SharedMemoryRegistry memory_;
   CopySenders senders_;
   Shard copy_;
+  ps::WorkerIdentity primary_at_copy_;
   Harness primary_;
   const std::unique_ptr<PsServer> server_;
   int64_t step_ = 0;
@@ -125,7 +147,11 @@ TEST_CASE("a new copy in shared memory gets the state while steps go on") {
   Job job(1 << 20);
   job.Step();
   job.Attach();
-  while (job.AwaitsState()) job.Step();
+  int steps = 0;
+  for (; job.AwaitsState(); ++steps) job.Step();
+  CHECK(steps > 8);  // at most an eighth at each step
+  CHECK(job.SharesMemory());
+  job.CheckSameTensors();
 }
 
 }  // namespace
