@@ -62,6 +62,11 @@ void KillAndStart(Cluster& cluster, int index) {
   cluster.StartPs(index);
 }
 
+const Calm& LongCalmRun() {
+  static const Calm calm(kLongSteps);
+  return calm;
+}
+
 void CheckWentOn(Cluster& cluster) {
   const nlohmann::json summary = Finish(cluster);
   CHECK(summary["start_step"] == 0);
@@ -188,17 +193,20 @@ TEST_CASE("an evaluation whose version goes with its ps is given up, and the las
   CHECK(summary["evaluations"].back()["step"] == kSteps);
 }
 
-// That each shard has a copy again, which ps `index` keeps since it was started again.
+std::string NameOfPs(const Cluster& cluster, int index) {
+  return absl::StrCat("ps ", index, " (", cluster.spec().ps[static_cast<size_t>(index)], ")");
+}
+
+// That ps `index`, which was started again, keeps the copy of the shard.
+void WaitForCopy(Cluster& cluster, int shard, int index) {
+  const std::string line = absl::StrCat("the copy of the shard of ", NameOfPs(cluster, shard),
+                                        " at ", NameOfPs(cluster, index), " is complete");
+  INFO(line);
+  REQUIRE(cluster.chief().WaitForOutput(line, kWhole));
+}
+
 void WaitForCopiesAt(Cluster& cluster, int index) {
-  for (const int shard : {0, 1}) {
-    const auto name = [&](int ps) {
-      return absl::StrCat("ps ", ps, " (", cluster.spec().ps[static_cast<size_t>(ps)], ")");
-    };
-    const std::string line =
-        absl::StrCat("the copy of the shard of ", name(shard), " at ", name(index), " is complete");
-    INFO(line);
-    REQUIRE(cluster.chief().WaitForOutput(line, kWhole));
-  }
+  for (const int shard : {0, 1}) WaitForCopy(cluster, shard, index);
 }
 
 TEST_CASE("a ps that is started again keeps the new copies, so that each may be lost in turn") {
@@ -218,16 +226,22 @@ TEST_CASE("a ps that is started again keeps the new copies, so that each may be 
     CHECK_THAT(warning.dump(), Contains("no checkpoint at step "));
   }
   CHECK_THAT(cluster.chief().Output(), Contains("the job survives the loss of any one ps again"));
-  CHECK(LastTensors(cluster, kLongSteps) == Calm(kLongSteps).tensors);
+  CHECK(LastTensors(cluster, kLongSteps) == LongCalmRun().tensors);
 }
 
 TEST_CASE("with three ps each shard has its copy at the next one") {
   Cluster cluster(3, 2);
-  cluster.SlowDown(kSlowStep);
-  cluster.StartAll(Job());
+  cluster.SlowDown(kSlowLongStep);
+  cluster.StartAll(Job(kLongSteps));
   REQUIRE(cluster.WaitForStep(100, kWhole));
   KillAndStart(cluster, 2);
-  CheckWentOn(cluster);
+  REQUIRE(cluster.chief().WaitForOutput(
+      "Its copy serves the workers now, at " + NameOfPs(cluster, 0), kWhole));
+  for (const int shard : {1, 2}) WaitForCopy(cluster, shard, 2);
+  const nlohmann::json summary = Finish(cluster);
+  CHECK(summary["start_step"] == 0);
+  CHECK(summary["warnings"].empty());
+  CHECK(LastTensors(cluster, kLongSteps) == LongCalmRun().tensors);
 }
 
 TEST_CASE("a chief that follows one that was killed finds the copy that serves") {
