@@ -64,9 +64,12 @@ TEST_CASE("who has the token of another job is refused, and both sides say why")
 TEST_CASE("a token that would leave the machine ends the process before it listens") {
   Cluster cluster(1, 1);
   cluster.UseToken();
+  const std::string address = cluster.spec().ps[0];
+  const std::string anywhere = "0.0.0.0" + address.substr(address.rfind(':'));
   const Ended everywhere =
-      RunToEnd(With(With(cluster.Ps(0), "--listen=0.0.0.0:2222"), "--insecure"), kShort);
+      RunToEnd(With(With(cluster.Ps(0), "--listen=" + anywhere), "--insecure"), kShort);
   CHECK(everywhere.exit_code == 78);
+  CHECK_THAT(everywhere.output, Contains(anywhere + " unencrypted") && !Contains("listening"));
   const Ended far = RunToEnd({Binary("deploy/cli/status"), "192.0.2.1:2222",
                               absl::StrCat("--token_file=", cluster.folder().Path("job.token"))},
                              kShort);
