@@ -145,19 +145,27 @@ TEST_CASE("a port that another program holds is named") {
             {cluster.spec().ps[0]});
 }
 
+// The port of a loopback address, at all addresses of this machine.
+std::string AtAllAddresses(const std::string& loopback) {
+  return "0.0.0.0" + loopback.substr(loopback.rfind(':'));
+}
+
 TEST_CASE("an address that is not loopback is served only with --insecure") {
   const Cluster cluster(1, 1);
+  const std::string everywhere = AtAllAddresses(cluster.spec().ps[0]);
   const std::string spec = cluster.folder().Write(
-      "public.json",
-      R"({"ps": ["0.0.0.0:23456"], "worker": ["127.0.0.1:9"], "chief": ["127.0.0.1:8"]})");
-  CheckEnds({Binary("ps/ps"), "--cluster=" + spec, "--task_index=0"}, 78, {"--insecure"});
+      "public.json", absl::StrCat(R"({"ps": [")", everywhere,
+                                  R"("], "worker": ["127.0.0.1:9"], "chief": ["127.0.0.1:8"]})"));
+  CheckEnds({Binary("ps/ps"), "--cluster=" + spec, "--task_index=0"}, 78,
+            {everywhere, "--insecure"});
 }
 
 TEST_CASE("--listen is the address that --insecure is about") {
   Cluster cluster(1, 1);
   std::vector<std::string> open = cluster.Ps(0);
-  open.push_back("--listen=0.0.0.0:23456");
-  CheckEnds(open, 78, {"0.0.0.0:23456", "--insecure"});
+  const std::string everywhere = AtAllAddresses(cluster.spec().ps[0]);
+  open.push_back("--listen=" + everywhere);
+  CheckEnds(open, 78, {everywhere, "--insecure"});
 
   const std::string advertised = cluster.folder().Write(
       "advertised.json",
