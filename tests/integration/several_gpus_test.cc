@@ -57,6 +57,8 @@ TEST_CASE("an asynchronous job trains each tower on a GPU of its own") {
   cluster.UseGpu(0);
   cluster.StartAll({.max_steps = 60, .sync = "asynchronous {}", .more = "towers: 2"});
   CHECK(Finish(cluster)["steps"] == 60);
+  CHECK_THAT(cluster.worker(0).Output(),
+             Contains("computes on cuda:0 (") && Contains("), cuda:1 ("));
 }
 
 TEST_CASE("of more GPUs than a worker has towers it uses the first, and says so") {
