@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/base/exit_code.h"
 #include "tests/support/process.h"
 
 namespace lockstep::test {
@@ -34,12 +33,9 @@ bool IsSilent(const VirtualNetwork& network, int from, const std::string& to) {
 
 // One case alone: the network is that of the process.
 TEST_CASE("hosts reach each other, but where packets are dropped, and that is silent") {
-  if (const absl::Status status = VirtualNetwork::Enter(); !status.ok()) {
-    CHECK(ExitCodeFor(status) == ExitCode::kNotPermitted);
-    CHECK_THAT(std::string(status.message()), Catch::Matchers::Contains("Remedy: "));
-    WARN(status.message());
-    return;
-  }
+  const absl::Status entered = VirtualNetwork::Enter();
+  INFO(entered.ToString());
+  REQUIRE(entered.ok());
   VirtualNetwork network(3);
   const std::string own = VirtualNetwork::OwnAddress();
   const auto address = [](int host) { return VirtualNetwork::AddressOf(host); };
