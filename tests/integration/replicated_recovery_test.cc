@@ -97,10 +97,8 @@ TEST_CASE("workers that are killed again and again, and the chief, change no bit
   REQUIRE(calm.losses.size() == kSteps);
   REQUIRE(calm.tensors.size() > 12);
 
-  SECTION("eight times, at random moments, the first worker and two at once among them") {
-    const unsigned seed = std::random_device()();
-    CAPTURE(seed);
-    std::mt19937 random(seed);
+  SECTION("eight times, at pseudorandom moments, the first worker and two at once among them") {
+    std::mt19937 random(1);
     Disturbed run(kSteps);
     int64_t step = 0;
     for (const std::vector<int>& victims :
