@@ -20,9 +20,6 @@ constexpr absl::Duration kTick = absl::Milliseconds(200);
 constexpr absl::Duration kFinishGrace = absl::Seconds(10);
 // Others often know why one task failed and say so before they end.
 constexpr absl::Duration kFailGrace = absl::Seconds(1);
-constexpr absl::Duration kStopGrace = absl::Seconds(5);
-// For the chief to save the model (its --drain) and to tell the others.
-constexpr absl::Duration kSaveGrace = absl::Seconds(30);
 // timeout(1) and launchers signal first the process, then its group: one wish, two signals.
 constexpr absl::Duration kRepeatedSignal = absl::Milliseconds(500);
 // Others who have to end with a task, or the one whose port it wants, have ended by then.
@@ -51,9 +48,11 @@ Supervisor::SignalBlock::SignalBlock() {
 
 Supervisor::SignalBlock::~SignalBlock() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
-Supervisor::Supervisor(std::vector<Task> tasks, const RunOutcome::Rules& rules, Console* console)
+Supervisor::Supervisor(std::vector<Task> tasks, const RunOutcome::Rules& rules, Console* console,
+                       const StopGraces& graces)
     : tasks_(std::move(tasks)),
       console_(console),
+      graces_(graces),
       outcome_(Members(tasks_), rules),
       pids_(tasks_.size()),
       returns_at_(tasks_.size(), absl::InfiniteDuration()) {
@@ -118,7 +117,7 @@ void Supervisor::HandleSignals() {
     } else {
       console_->Line("stopping: the chief saves and ends the job; Ctrl-C again ends all at once");
       for (const pid_t chief : chiefs) kill(chief, SIGINT);
-      SetDeadline(kSaveGrace);
+      SetDeadline(graces_.save);
     }
   }
 }
@@ -127,7 +126,7 @@ void Supervisor::AskToStop() {
   Signal(SIGTERM);
   asked_to_stop_ = true;
   // A job that ends early is saved, too, and a worker's error ends it.
-  SetDeadline(PidsOfChiefs().empty() ? kStopGrace : kSaveGrace);
+  SetDeadline(PidsOfChiefs().empty() ? graces_.stop : graces_.save);
 }
 
 std::vector<pid_t> Supervisor::PidsOfChiefs() const {
@@ -141,7 +140,7 @@ std::vector<pid_t> Supervisor::PidsOfChiefs() const {
 // An interrupted chief that ends in order has told the others. One that stands by ends before it.
 void Supervisor::OnChiefEnded(int wait_status, bool was_interrupted) {
   if (!PidsOfChiefs().empty()) return;
-  if (asked_to_stop_) return SetDeadline(kStopGrace);  // no chief is left to save
+  if (asked_to_stop_) return SetDeadline(graces_.stop);  // no chief is left to save
   if (!was_interrupted) return;
   if (WIFEXITED(wait_status)) return SetDeadline(kFailGrace);
   AskToStop();

@@ -17,6 +17,13 @@
 
 namespace lockstep::deploy {
 
+// How long those who were asked to end have for that before they are killed.
+struct StopGraces {
+  absl::Duration stop = absl::Seconds(5);
+  // Where a chief is among them, which saves the model (its --drain) and tells the others.
+  absl::Duration save = absl::Seconds(30);
+};
+
 // From the main thread only.
 class Supervisor {
  public:
@@ -34,7 +41,8 @@ class Supervisor {
   };
 
   // Within a SignalBlock. `console` outlives the supervisor.
-  Supervisor(std::vector<Task> tasks, const RunOutcome::Rules& rules, Console* console);
+  Supervisor(std::vector<Task> tasks, const RunOutcome::Rules& rules, Console* console,
+             const StopGraces& graces = {});
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   // Kills what is left.
@@ -49,9 +57,8 @@ class Supervisor {
   // as long as nothing went wrong and nobody asked to stop. `has_begun` tells whether the job has
   // begun (Task::repeats_start).
   // A first SIGINT, SIGTERM or SIGHUP asks the chiefs to save and to end the job, then what is left
-  // to end, and kills what takes longer than kStopGrace. A second one kills all at once,
-  // unless it comes within kRepeatedSignal. A run that fails asks all to end, and a chief has
-  // kSaveGrace before anything is killed.
+  // to end, and kills what takes longer than StopGraces. A second one kills all at once, unless it
+  // comes within kRepeatedSignal. A run that fails asks all to end.
   int Run(const std::function<void()>& tick, const std::function<bool()>& has_begun);
 
  private:
@@ -71,6 +78,7 @@ class Supervisor {
 
   const std::vector<Task> tasks_;
   Console* const console_;
+  const StopGraces graces_;
   FileDescriptor signals_;
   RunOutcome outcome_;
   std::vector<pid_t> pids_;                 // by task; 0: not started or gone

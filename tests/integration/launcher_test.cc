@@ -203,21 +203,6 @@ TEST_CASE("the run ends with the code of the process that failed first, and show
   CHECK(launch.LeftNothing());
 }
 
-TEST_CASE("a worker's error leaves the chief time to save, and the others no more than before") {
-  // Longer than what a process without anything to save is given.
-  const std::string saves =
-      "trap 'sleep 5.5; echo saved; exit 65' TERM\necho ready\nwhile :; do sleep 0.05; done\n";
-  const std::string fails =
-      "until grep -qs ready \"${0%/*}/../run/logs/chief.log\"; do sleep 0.05; done\nexit 65\n";
-  const Launch launch(
-      {.chief = saves, .ps = "trap '' TERM\nwhile :; do sleep 1; done\n", .worker0 = fails});
-  const Ended ended = RunToEnd(launch.Command(), absl::Seconds(25));
-  CHECK(ended.exit_code == 65);
-  CHECK_THAT(ended.output, Contains("worker 0 ended with exit code 65"));
-  CHECK_THAT(launch.folder().Read("run/logs/chief.log"), Contains("saved"));
-  CHECK(launch.LeftNothing());
-}
-
 TEST_CASE("a process that gives up with 138 is started again, and the run goes on") {
   const TemporaryFolder happened;
   const std::string mark = happened.Path("mark");
