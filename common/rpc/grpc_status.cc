@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/base/exit_code.h"
+#include "common/base/limits.h"
 #include "common/base/printable.h"
 
 namespace lockstep::rpc {
@@ -16,8 +17,7 @@ using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 
 // All headers together may have 8 KiB. Escaping can triple a message, and the details repeat it in
-// base64.
-constexpr size_t kMaxMessage = 2000;
+// base64: it is then cut here, and otherwise at kMaxErrorBytes.
 constexpr size_t kMaxDetailedMessage = 1500;
 
 // Fields of google.rpc.Status and google.protobuf.Any. Debian has no headers of the former.
@@ -92,7 +92,7 @@ std::optional<ExitCode> DecodeDetails(const std::string& encoded) {
 
 absl::Status FromGrpc(const grpc::Status& status) {
   const absl::Status converted(static_cast<absl::StatusCode>(status.error_code()),
-                               Printable(status.error_message(), kMaxMessage));
+                               Printable(status.error_message(), limits::kMaxErrorBytes));
   const std::optional<ExitCode> code = DecodeDetails(status.error_details());
   return converted.ok() || !code.has_value() ? converted : WithExitCode(converted, *code);
 }
@@ -103,7 +103,7 @@ grpc::Status ToGrpc(const absl::Status& status) {
   const ExitCode exit_code = ExitCodeFor(status);
   // The receiver derives it from the code alone.
   if (exit_code == ExitCodeFor(absl::Status(status.code(), "")))
-    return grpc::Status(code, std::string(status.message().substr(0, kMaxMessage)));
+    return grpc::Status(code, std::string(status.message().substr(0, limits::kMaxErrorBytes)));
   const grpc::Status cut(code, std::string(status.message().substr(0, kMaxDetailedMessage)));
   return grpc::Status(code, cut.error_message(), EncodeDetails(cut, exit_code));
 }

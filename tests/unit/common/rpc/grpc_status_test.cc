@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/exit_code.h"
+#include "common/base/limits.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -49,12 +50,17 @@ TEST_CASE("What a peer writes stays on one line of a log or terminal") {
 }
 
 TEST_CASE("A message too long for a header is cut") {
-  const grpc::Status status = ToGrpc(absl::InternalError(std::string(100000, 'x')));
+  const std::string most(limits::kMaxErrorBytes, 'x');
+  const grpc::Status status = ToGrpc(absl::InternalError(most + "x"));
   CHECK(status.error_code() == grpc::StatusCode::INTERNAL);
-  CHECK(status.error_message().size() < 4000);
+  CHECK(status.error_message() == most);
+  CHECK(ToGrpc(absl::InternalError(most)).error_message() == most);
+  // The details repeat it: both together have the 4,000 bytes of one that is escaped.
+  const std::string most_detailed(1500, 'x');
   const grpc::Status detailed =
-      ToGrpc(WithExitCode(absl::InternalError(std::string(100000, 'x')), ExitCode::kIoError));
-  CHECK(detailed.error_message().size() + detailed.error_details().size() < 4000);
+      ToGrpc(WithExitCode(absl::InternalError(most_detailed + "x"), ExitCode::kIoError));
+  CHECK(detailed.error_message() == most_detailed);
+  CHECK(detailed.error_details().size() < 1600);
 }
 
 }  // namespace
