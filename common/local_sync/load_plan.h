@@ -41,7 +41,6 @@ class LoadPlan {
   int64_t num_batches() const { return tuples_per_device_ / per_device_batch_size_; }
   int64_t rows_kept() const { return towers_ * tuples_per_device_; }
   int64_t sequences_kept() const { return rows_kept() / max_seq_len_; }
-  int64_t state_rows_kept() const { return has_states_ ? rows_kept() / max_seq_len_ : 0; }
 
   // Of the block: what tower k is given.
   RowSpan RowsOf(int64_t tower) const { return {tower * tuples_per_device_, tuples_per_device_}; }

@@ -32,25 +32,24 @@ double SumOfSquares(std::span<const T> elements) {
 }
 
 // Sums, root and scale in Norm, float or double.
-template <typename Norm, typename View>
-Norm NormOf(absl::Span<const View> tensors) {
+template <typename Norm>
+Norm NormOf(absl::Span<const MutableTensorView> tensors) {
   Norm halves = 0;
-  for (const View& tensor : tensors) {
+  for (const MutableTensorView& tensor : tensors) {
     DispatchFloat(tensor.dtype, [&]<typename T>() {
-      halves += static_cast<Norm>(SumOfSquares(std::span<const T>(tensor.template as<T>())) / 2);
+      halves += static_cast<Norm>(SumOfSquares(std::span<const T>(tensor.as<T>())) / 2);
     });
   }
   return std::sqrt(halves * 2);
 }
 
-template <typename View>
-bool IsDouble(absl::Span<const View> tensors) {
-  return std::any_of(tensors.begin(), tensors.end(),
-                     [](const View& tensor) { return tensor.dtype == DType::kFloat64; });
+bool IsDouble(absl::Span<const MutableTensorView> tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](const MutableTensorView& tensor) {
+    return tensor.dtype == DType::kFloat64;
+  });
 }
 
-template <typename View>
-double GlobalNormOf(absl::Span<const View> tensors) {
+double GlobalNormOf(absl::Span<const MutableTensorView> tensors) {
   return IsDouble(tensors) ? NormOf<double>(tensors) : NormOf<float>(tensors);
 }
 
@@ -73,8 +72,6 @@ void ClipByNorm(float limit, MutableTensorView tensor) {
                                               size_t i) { x[i] = x[i] * limit / divisor; });
   });
 }
-
-double GlobalNorm(absl::Span<const TensorView> tensors) { return GlobalNormOf(tensors); }
 
 double ClipByGlobalNorm(float limit, absl::Span<const MutableTensorView> tensors) {
   const double norm = GlobalNormOf(tensors);

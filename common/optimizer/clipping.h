@@ -14,12 +14,9 @@ void ClipByValue(float least, float most, MutableTensorView tensor);
 // no number of use: all elements NaN, or NaN and 0 when there was an infinity.
 void ClipByNorm(float limit, MutableTensorView tensor);
 
-// The norm of all tensors together, as long as one vector. Rounded to float32 unless one of the
-// tensors is float64.
-double GlobalNorm(absl::Span<const TensorView> tensors);
-
-// Scales all tensors by one factor so that their common norm is at most `limit`, and returns the
-// norm from before. Where that is not finite, every element becomes NaN: the error shows.
+// Scales all tensors by one factor so that their norm as one vector is at most `limit`, and returns
+// the norm from before, rounded to float32 unless one of the tensors is float64. Where that is not
+// finite, every element becomes NaN: the error shows.
 double ClipByGlobalNorm(float limit, absl::Span<const MutableTensorView> tensors);
 
 enum class ClippingKind {

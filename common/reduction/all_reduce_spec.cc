@@ -170,11 +170,6 @@ absl::StatusOr<AllReduceSpec> AllReduceSpec::Parse(absl::string_view text) {
   return AllReduceSpec(std::move(ranges));
 }
 
-absl::StatusOr<AllReduceSpec> AllReduceSpec::FromName(absl::string_view algorithm) {
-  const AllReduceTuple tuple = {std::string(algorithm)};
-  return FromTuples({&tuple, 1});
-}
-
 absl::StatusOr<AllReduceSpec> AllReduceSpec::FromTuples(absl::Span<const AllReduceTuple> tuples) {
   if (tuples.empty()) {
     return TupleError(0, "A tuple is expected for all-reduce spec: the list is empty");

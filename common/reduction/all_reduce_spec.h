@@ -37,8 +37,6 @@ class AllReduceSpec {
 
   // INVALID_ARGUMENT, with the position of the first wrong character, counted from 1.
   static absl::StatusOr<AllReduceSpec> Parse(absl::string_view text);
-  // (alg, 1, -1): the name is not parsed further.
-  static absl::StatusOr<AllReduceSpec> FromName(absl::string_view algorithm);
   // INVALID_ARGUMENT, with the number of the tuple, counted from 0.
   static absl::StatusOr<AllReduceSpec> FromTuples(absl::Span<const AllReduceTuple> tuples);
 

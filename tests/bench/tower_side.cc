@@ -40,7 +40,7 @@ void TowerSide::FillBatch(const TowerModel& model) {
   std::vector<int64_t> dims = {model.batch};
   for (int64_t extent : model.graph.input_shape().dims()) dims.push_back(extent);
   batch_.features =
-      worker::PinnedTensor(device_.get(), DType::kFloat32, Shape(absl::MakeConstSpan(dims)));
+      worker::PinnedTensors(device_.get())(DType::kFloat32, Shape(absl::MakeConstSpan(dims)));
   const std::span<float> features = batch_.features.as<float>();
   const Philox generator(1, "features");
   uint64_t counter = 0;
@@ -60,16 +60,16 @@ void TowerSide::FillBatch(const TowerModel& model) {
 }
 
 void TowerSide::FillVariables(const ModelGraph& graph) {
+  const TensorMaker make = worker::PinnedTensors(device_.get());
   rows_.emplace(graph);
   rows_->Collect({&batch_, 1});
   for (size_t i = 0; i < graph.variables().size(); ++i) {
     const ModelVariable& variable = graph.variables()[i];
     const auto rows = static_cast<int64_t>(rows_->rows()[i].size());
     const Shape shape = rows > 0 ? worker::MostOf(variable, rows) : variable.shape;
-    Tensor& value =
-        variables_.emplace_back(worker::PinnedTensor(device_.get(), variable.dtype, shape));
+    Tensor& value = variables_.emplace_back(make(variable.dtype, shape));
     FillInitialRows(variable.initializer, 1, variable.name, variable.shape, 0, value.view());
-    gradients_.push_back(worker::PinnedTensor(device_.get(), variable.dtype, shape));
+    gradients_.push_back(make(variable.dtype, shape));
   }
   for (Tensor& variable : variables_) variable_views_.push_back(variable.view());
   for (Tensor& gradient : gradients_) gradient_views_.push_back(gradient.view());

@@ -23,14 +23,6 @@ int PackingPlan::num_packs() const {
   return static_cast<int>(std::ranges::count_if(vectors_, &ReductionVector::is_pack));
 }
 
-size_t PackingPlan::pack_bytes() const {
-  size_t bytes = 0;
-  for (const ReductionVector& vector : vectors_) {
-    if (vector.is_pack) bytes += Tensor::RoomFor(vector.elements * SizeOf(vector.dtype));
-  }
-  return bytes;
-}
-
 void Pack(const ReductionVector& vector, absl::Span<const TensorView> tensors,
           const MutableTensorView& pack) {
   LOCKSTEP_CHECK(pack.dtype == vector.dtype && pack.num_elements() == vector.elements);

@@ -56,9 +56,6 @@ class PackingPlan {
 
   absl::Span<const ReductionVector> vectors() const { return vectors_; }
   int num_packs() const;
-  // Of memory for all packs, one after another, each from a multiple of
-  // Tensor::kAlignment on.
-  size_t pack_bytes() const;
 
  private:
   std::vector<ReductionVector> vectors_;

@@ -24,11 +24,6 @@ absl::StatusOr<Tensor> TryPinnedTensor(Device* device, DType dtype, const Shape&
 
 }  // namespace
 
-Tensor PinnedTensor(Device* device, DType dtype, const Shape& shape) {
-  absl::StatusOr<Tensor> pinned = TryPinnedTensor(device, dtype, shape);
-  return pinned.ok() ? *std::move(pinned) : Tensor(dtype, shape);
-}
-
 TensorMaker PinnedTensors(Device* device) {
   // Atomic: copies of the maker share it, and may be called on several threads.
   const auto is_told = std::make_shared<std::atomic<bool>>(false);

@@ -6,11 +6,9 @@
 
 namespace lockstep::worker {
 
-// Not initialised. From the heap where the device is the host or can pin no memory. `device`
-// outlives it.
-Tensor PinnedTensor(Device* device, DType dtype, const Shape& shape);
-
-// Makes them. Copies of one maker say in the log, once, that memory could not be pinned, and why.
+// Makes them, not initialised: from the heap where the device is the host or can pin no memory.
+// Copies of one maker say in the log, once, that memory could not be pinned, and why. `device`
+// outlives maker and tensors.
 TensorMaker PinnedTensors(Device* device);
 
 }  // namespace lockstep::worker

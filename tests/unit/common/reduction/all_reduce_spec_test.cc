@@ -47,7 +47,8 @@ TEST_CASE("every algorithm is read by its name, and written by it") {
     REQUIRE(spec.ok());
     CHECK(Name(spec->ranges()[0].algorithm) == name);
     CHECK(spec->ToString() == name);
-    CHECK(*AllReduceSpec::FromName(name) == *spec);
+    const AllReduceTuple tuple = {name};
+    CHECK(*AllReduceSpec::FromTuples({&tuple, 1}) == *spec);
   }
   CHECK(AllReduceSpec::Parse("pscpu:2k:pscpu#2:64k:xring")->ToString() ==
         "pscpu:2048:pscpu#2:65536:xring");

@@ -16,7 +16,7 @@ TEST_CASE("a tensor for a GPU is pinned for as long as it is there") {
   const auto gpu = test::MakeFakeGpu(1);
   const size_t before = test::FakeDriver::Current().live();
   {
-    const Tensor tensor = PinnedTensor(gpu.get(), DType::kFloat32, Shape({3, 5}));
+    const Tensor tensor = PinnedTensors(gpu.get())(DType::kFloat32, Shape({3, 5}));
     CHECK(tensor.num_bytes() == 60);
     CHECK(tensor.is_borrowed());
     CHECK(test::FakeDriver::Current().live() == before + 1);
@@ -26,7 +26,7 @@ TEST_CASE("a tensor for a GPU is pinned for as long as it is there") {
 
 TEST_CASE("a tensor is on the heap for a CPU, and where no memory can be pinned") {
   CpuDevice cpu(1);
-  CHECK_FALSE(PinnedTensor(&cpu, DType::kFloat32, Shape({3})).is_borrowed());
+  CHECK_FALSE(PinnedTensors(&cpu)(DType::kFloat32, Shape({3})).is_borrowed());
   const auto gpu = test::MakeFakeGpu(1);
   test::FakeDriver::Current().FailCall(1, worker::cuda::kErrorOutOfMemory);
   CHECK_FALSE(PinnedTensors(gpu.get())(DType::kInt32, Shape({3})).is_borrowed());
