@@ -19,7 +19,8 @@ absl::StatusOr<std::unique_ptr<BatchNormReducer>> BatchNormReducer::Create(
       if (updates == JobDef::FIRST_TOWER) continue;
       const MovingAverageOptions options{node.layer.batch_norm().momentum()};
       LOCKSTEP_ASSIGN_OR_RETURN(own.op, ops.Make(context, options));
-      LOCKSTEP_ASSIGN_OR_RETURN(own.ready, device->CreateEvent());
+      LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Event> ready, device->CreateEvent());
+      own.reduction.emplace(own.op.get(), std::move(ready));
     }
   }
   return reducer;
@@ -30,19 +31,8 @@ absl::StatusOr<TowerGradient> BatchNormReducer::Reduce(int variable,
                                                        const MutableTensorView& to) {
   if (!statistics_[variable].has_value()) return inner_->Reduce(variable, by_tower, to);
   Statistic& own = *statistics_[variable];
-  if (own.op == nullptr) return by_tower[0];
-  Stream* const stream = streams_->of(variable);
-  own.inputs.clear();
-  own.inputs.push_back(by_tower[0].old);
-  for (const TowerGradient& update : by_tower) {
-    own.inputs.push_back(update.view);
-    update.AwaitOn(stream);
-  }
-  own.output = to;
-  own.args = {own.inputs, {&own.output, 1}};
-  LOCKSTEP_RETURN_IF_ERROR(own.op->Run(own.args, stream));
-  stream->Record(own.ready.get());
-  return TowerGradient{.view = to, .ready = own.ready.get(), .stream = stream};
+  if (!own.reduction.has_value()) return by_tower[0];
+  return own.reduction->Enqueue(&by_tower[0].old, by_tower, to, streams_->of(variable));
 }
 
 }  // namespace lockstep::worker

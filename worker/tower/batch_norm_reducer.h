@@ -16,6 +16,7 @@
 #include "worker/ops/op_table.h"
 #include "worker/tower/reduction_streams.h"
 #include "worker/tower/tower_reducer.h"
+#include "worker/tower/variable_reduction.h"
 
 namespace lockstep::worker {
 
@@ -35,11 +36,8 @@ class BatchNormReducer : public TowerReducer {
 
  private:
   struct Statistic {
-    std::unique_ptr<GradientOp> op;  // null: the first tower's alone
-    std::unique_ptr<Event> ready;
-    std::vector<TensorView> inputs;
-    MutableTensorView output;
-    GradientOp::Args args;
+    std::unique_ptr<GradientOp> op;              // null: the first tower's alone
+    std::optional<VariableReduction> reduction;  // by the op
   };
 
   BatchNormReducer(std::unique_ptr<TowerReducer> inner, const ReductionStreams* streams)

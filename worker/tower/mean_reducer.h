@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "worker/ops/op_table.h"
 #include "worker/tower/reduction_streams.h"
 #include "worker/tower/tower_reducer.h"
+#include "worker/tower/variable_reduction.h"
 
 namespace lockstep::worker {
 
@@ -29,20 +31,12 @@ class MeanReducer : public TowerReducer {
   absl::StatusOr<Event*> Finish() override { return nullptr; }
 
  private:
-  struct Variable {
-    GradientOp* op = nullptr;
-    std::unique_ptr<Event> ready;
-    std::vector<TensorView> inputs;  // by tower
-    MutableTensorView output;
-    GradientOp::Args args;
-  };
-
   explicit MeanReducer(const ReductionStreams* streams) : streams_(streams) {}
 
   const ReductionStreams* const streams_;
   std::unique_ptr<GradientOp> of_gradients_;
   std::unique_ptr<GradientOp> of_statistics_;
-  std::vector<Variable> variables_;
+  std::vector<std::optional<VariableReduction>> variables_;  // none for frozen ones
 };
 
 }  // namespace lockstep::worker
