@@ -159,7 +159,6 @@ HeartbeatRequest Heartbeat::MakeRequest() const {
   request.set_examples(report.examples);
   request.set_accepted(report.accepted);
   request.set_stale(report.stale);
-  request.set_seconds_computing(report.seconds_computing);
   SetFailedView(callbacks_.failed_view(), &request);
   request.set_ready(is_ready_);
   request.set_departing(departs_);
