@@ -9,11 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/base/cgroups.h"
 
 namespace lockstep {
 namespace {
-
-constexpr char kTree[] = "/sys/fs/cgroup";
 
 using Bytes = std::optional<uint64_t>;
 
@@ -74,18 +73,6 @@ Bytes AllowedIn(const std::string& group, bool is_unified, Of of) {
   return *limit - std::min(*limit, kept);
 }
 
-// The least of a group and of all groups around it. In a container the group's own files may lie at
-// the root of the tree: that is the last one around it.
-Bytes LeastAllowed(const std::string& tree, std::string path, bool is_unified, Of of) {
-  Bytes least;
-  while (true) {
-    least = Lesser(least, AllowedIn(tree + path, is_unified, of));
-    const size_t slash = path.rfind('/');
-    if (slash == std::string::npos) return least;
-    path.resize(slash);
-  }
-}
-
 Bytes OnMachine(const std::string& root, Of of) {
   const char* const name = of == Of::kLeft ? "MemAvailable:" : "MemTotal:";
   std::ifstream info(absl::StrCat(root, "/proc/meminfo"));
@@ -100,18 +87,9 @@ Bytes OnMachine(const std::string& root, Of of) {
 
 Bytes Memory(const std::string& root, Of of) {
   Bytes least = OnMachine(root, of);
-  std::ifstream groups(absl::StrCat(root, "/proc/self/cgroup"));
-  for (std::string line; std::getline(groups, line);) {
-    // number:controllers:path, where the unified tree has no controllers.
-    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (fields.size() != 3) continue;
-    const std::vector<absl::string_view> controllers = absl::StrSplit(fields[1], ',');
-    const bool is_unified = fields[1].empty();
-    if (!is_unified && std::ranges::find(controllers, "memory") == controllers.end()) continue;
-    const std::string tree =
-        is_unified ? absl::StrCat(root, kTree) : absl::StrCat(root, kTree, "/", fields[1]);
-    least = Lesser(least, LeastAllowed(tree, fields[2], is_unified, of));
-  }
+  VisitCgroups(root, "memory", [&](const std::string& group, bool is_unified) {
+    least = Lesser(least, AllowedIn(group, is_unified, of));
+  });
   return least;
 }
 

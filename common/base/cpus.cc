@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/cgroups.h"
 
 namespace lockstep {
 namespace {
-
-constexpr char kTree[] = "/sys/fs/cgroup";
 
 int CpusOfAffinity() {
   cpu_set_t set;
@@ -47,35 +45,15 @@ std::optional<int64_t> QuotaOf(const std::string& group, bool is_unified) {
   return words.size() == 2 ? CpusOf(words[0], words[1]) : std::nullopt;
 }
 
-// The least of a group's and of all groups around it. In a container the group's own files may lie
-// at the root of the tree: that is the last one around it.
-int64_t LeastQuota(const std::string& tree, std::string path, bool is_unified, int64_t least) {
-  while (true) {
-    least = std::min(least, QuotaOf(tree + path, is_unified).value_or(least));
-    const size_t slash = path.rfind('/');
-    if (slash == std::string::npos) return least;
-    path.resize(slash);
-  }
-}
-
 }  // namespace
 
 int UsableCpus() { return UsableCpus(""); }
 
 int UsableCpus(const std::string& root) {
   int64_t cpus = CpusOfAffinity();
-  std::ifstream groups(absl::StrCat(root, "/proc/self/cgroup"));
-  for (std::string line; std::getline(groups, line);) {
-    // number:controllers:path, where the unified tree has no controllers.
-    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (fields.size() != 3) continue;
-    const std::vector<absl::string_view> controllers = absl::StrSplit(fields[1], ',');
-    const bool is_unified = fields[1].empty();
-    if (!is_unified && std::ranges::find(controllers, "cpu") == controllers.end()) continue;
-    const std::string tree =
-        is_unified ? absl::StrCat(root, kTree) : absl::StrCat(root, kTree, "/", fields[1]);
-    cpus = LeastQuota(tree, fields[2], is_unified, cpus);
-  }
+  VisitCgroups(root, "cpu", [&](const std::string& group, bool is_unified) {
+    cpus = std::min(cpus, QuotaOf(group, is_unified).value_or(cpus));
+  });
   return static_cast<int>(std::max<int64_t>(cpus, 1));
 }
 
