@@ -20,7 +20,7 @@ ABSL_FLAG(
     "host:port to listen on; default: the address in the cluster spec, which the others dial");
 ABSL_FLAG(bool, insecure, false, "listen on an address that other machines can reach, unencrypted");
 ABSL_FLAG(double, start_timeout, 120, "seconds to wait for processes that are away");
-ABSL_FLAG(std::string, log_level, "info", "debug, info, warning or error");
+ABSL_FLAG(std::string, log_level, "info", "info, warning or error");
 
 namespace lockstep {
 namespace {

@@ -25,21 +25,19 @@ void Write(spdlog::level::level_enum level, absl::string_view message) {
 }  // namespace
 
 absl::Status Init(absl::string_view process, absl::string_view level) {
-  const spdlog::level::level_enum parsed = spdlog::level::from_str(std::string(level));
-  if (parsed == spdlog::level::off && level != "off") {
-    return UsageError(absl::StrCat("--log_level: expected debug, info, warning or error, got \"",
-                                   level, "\". Remedy: leave it out for info"));
+  if (level != "info" && level != "warning" && level != "error") {
+    return UsageError(absl::StrCat("--log_level: expected info, warning or error, got \"", level,
+                                   "\". Remedy: leave it out for info"));
   }
   auto logger = std::make_shared<spdlog::logger>(
       std::string(process), std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%fZ %^%L%$ %n: %v", spdlog::pattern_time_type::utc);
-  logger->set_level(parsed);
-  logger->flush_on(spdlog::level::debug);
+  logger->set_level(spdlog::level::from_str(std::string(level)));
+  logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
   return absl::OkStatus();
 }
 
-void Debug(absl::string_view message) { Write(spdlog::level::debug, message); }
 void Info(absl::string_view message) { Write(spdlog::level::info, message); }
 void Warning(absl::string_view message) { Write(spdlog::level::warn, message); }
 void Error(absl::string_view message) { Write(spdlog::level::err, message); }

@@ -8,13 +8,10 @@
 
 namespace lockstep::log {
 
-enum class Level { kDebug, kInfo, kWarning, kError };
-
-// Names this process in every line ("worker 1"). Call once, first thing in main. `level`: "debug",
-// "info", "warning", "error"; otherwise an error with exit code 64.
+// Names this process in every line ("worker 1"). Call once, first thing in main. `level`: "info",
+// "warning", "error"; otherwise an error with exit code 64.
 absl::Status Init(absl::string_view process, absl::string_view level);
 
-void Debug(absl::string_view message);
 void Info(absl::string_view message);
 void Warning(absl::string_view message);
 void Error(absl::string_view message);

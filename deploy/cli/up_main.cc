@@ -25,7 +25,7 @@ ABSL_FLAG(std::string, run_dir, "",
           "folder for logs and cluster.json; default: a new one in runs/");
 ABSL_FLAG(std::string, cluster_out, "", "where to write the cluster spec instead");
 ABSL_FLAG(std::string, json, "", "write the summary to this file");
-ABSL_FLAG(std::string, log_level, "", "of the processes: debug, info, warning or error");
+ABSL_FLAG(std::string, log_level, "", "of the processes: info, warning or error");
 ABSL_FLAG(std::vector<std::string>, worker_sleeps, {},
           "for trials of stragglers: --sleep of worker 0, 1, ..., such as 0,0,50ms");
 ABSL_FLAG(std::vector<std::string>, worker_stalls, {},

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "common/base/exit_code.h"
 #include "tests/support/log_lines.h"
 
 namespace lockstep::log {
@@ -30,6 +31,29 @@ TEST_CASE("a line of the log has a longest length") {
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].size() < 17 << 10);
   CHECK(absl::EndsWith(lines[0], "x..."));
+}
+
+TEST_CASE("a level leaves out what is below it") {
+  const std::vector<std::string> lines = Lines([] {
+    REQUIRE(Init("chief", "warning").ok());
+    Info("a");
+    Warning("b");
+    REQUIRE(Init("chief", "error").ok());
+    Warning("c");
+    Error("d");
+  });
+  REQUIRE(lines.size() == 2);
+  CHECK(absl::EndsWith(lines[0], "W chief: b"));
+  CHECK(absl::EndsWith(lines[1], "E chief: d"));
+}
+
+TEST_CASE("a level at which nothing is logged is refused with those that there are") {
+  for (const char* level : {"debug", "off", "loud", ""}) {
+    const absl::Status status = Init("chief", level);
+    CHECK(ExitCodeFor(status) == ExitCode::kUsage);
+    CHECK(
+        absl::StartsWith(status.message(), "--log_level: expected info, warning or error, got \""));
+  }
 }
 
 }  // namespace
