@@ -142,8 +142,7 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
   const LocalPlan plan = {
       .bin_dir = ProgramFolder(options),
       .run_dir = options.run_dir,
-      .cluster_path = options.cluster_out.empty() ? JoinPath(options.run_dir, "cluster.json")
-                                                  : AbsolutePath(options.cluster_out),
+      .cluster_path = JoinPath(options.run_dir, "cluster.json"),
       .job_path = AbsolutePath(options.job_path),
       .token_path = options.tls ? "" : JoinPath(options.run_dir, "job.token"),
       .tls_folder = options.tls ? JoinPath(options.run_dir, "tls") : "",

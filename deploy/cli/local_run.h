@@ -16,7 +16,6 @@ struct LocalRunOptions {
   LoadedJob job;                            // what it holds
   std::string run_dir;                      // claimed (run_folder.h)
   std::string bin_dir;                      // empty: where this program was built
-  std::string cluster_out;                  // empty: run_dir/cluster.json
   std::string start_flag;                   // of the chief, such as "--resume"; empty: none
   bool standby = false;                     // a second chief stands by
   std::string log_level;                    // of the tasks; empty: theirs

@@ -23,7 +23,6 @@ ABSL_FLAG(std::string, job, "",
           "job file (text proto); its local { ps: .. workers: .. } is started");
 ABSL_FLAG(std::string, run_dir, "",
           "folder for logs and cluster.json; default: a new one in runs/");
-ABSL_FLAG(std::string, cluster_out, "", "where to write the cluster spec instead");
 ABSL_FLAG(std::string, json, "", "write the summary to this file");
 ABSL_FLAG(std::string, log_level, "", "of the processes: info, warning or error");
 ABSL_FLAG(std::vector<std::string>, worker_sleeps, {},
@@ -85,7 +84,6 @@ absl::StatusOr<int> Up(Console* console) {
       run_dir.empty() ? RunFolder::ClaimNew(options.job.job.name()) : RunFolder::Claim(run_dir));
   options.run_dir = run_folder.path();
   options.bin_dir = absl::GetFlag(FLAGS_bin_dir);
-  options.cluster_out = absl::GetFlag(FLAGS_cluster_out);
   options.start_flag = ChiefStartFlag();
   options.standby = absl::GetFlag(FLAGS_standby);
   options.log_level = absl::GetFlag(FLAGS_log_level);
