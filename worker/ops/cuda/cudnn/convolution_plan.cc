@@ -107,8 +107,10 @@ absl::StatusOr<bool> IsAdmitted(const BackendDescriptor& engine, Precision preci
                             engine.GetEnums(kEngineNumericalNotes, kTypeNumericalNote));
   const auto has = [&](int note) { return std::ranges::find(notes, note) != notes.end(); };
   if (has(kNoteNondeterministic) || has(kNoteReducedPrecisionReduction)) return false;
-  const bool rounds_factors = has(kNoteTensorCore) || has(kNoteDownConvertInputs);
-  return precision != Precision::kFloat32 || !rounds_factors;
+  if (precision == Precision::kBfloat16) return true;
+  // The type that float32 is converted to may be FP16, in which 65,520 is infinite.
+  if (has(kNoteDownConvertInputs)) return false;
+  return precision == Precision::kTf32 || !has(kNoteTensorCore);
 }
 
 std::string Describe(const Conv2DOptions& options) {

@@ -69,13 +69,20 @@ TEST_CASE("engines that add in changing order or in fewer bits are passed over")
 }
 
 TEST_CASE("engines that round the factors are for TF32 and bfloat16 alone") {
+  const std::vector<FakeEngine> engines = {{.index = 1, .notes = {kNoteTensorCore}}, {.index = 2}};
+  CHECK(Chosen(Precision::kFloat32, engines) == 2);
+  CHECK(Chosen(Precision::kTf32, engines) == 1);
+  CHECK(Chosen(Precision::kBfloat16, engines) == 1);
+}
+
+TEST_CASE("engines that convert float32 to a type of fewer bits are passed over") {
   const std::vector<FakeEngine> engines = {
-      {.index = 1, .notes = {kNoteTensorCore}},
-      {.index = 2, .notes = {kNoteDownConvertInputs}},
+      {.index = 1, .notes = {kNoteDownConvertInputs}},
+      {.index = 2, .notes = {kNoteTensorCore, kNoteDownConvertInputs}},
       {.index = 3},
   };
   CHECK(Chosen(Precision::kFloat32, engines) == 3);
-  CHECK(Chosen(Precision::kTf32, engines) == 1);
+  CHECK(Chosen(Precision::kTf32, engines) == 3);
   CHECK(Chosen(Precision::kBfloat16, engines) == 1);
 }
 
