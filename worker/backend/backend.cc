@@ -21,13 +21,30 @@
 #include "worker/device/cuda/nvml_library.h"
 #include "worker/ops/cpu/ops.h"
 #include "worker/ops/cuda/cublas/cublas_lt_library.h"
+#include "worker/ops/cuda/cublas/matmul.h"
+#include "worker/ops/cuda/cudnn/convolution.h"
 #include "worker/ops/cuda/cudnn/cudnn_library.h"
 #include "worker/ops/cuda/ops.h"
 
 namespace lockstep::worker {
 namespace {
 
-// One whose kernels are loaded once, so that a GPU that has no code here is refused at the start.
+// Makes once what each op needs, so that a GPU that cannot do it is refused at the start.
+absl::Status TryGpu(cuda::CudaDevice* gpu) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const cuda::CublasLtLibrary* const cublas, cuda::SharedCublasLt());
+  LOCKSTEP_ASSIGN_OR_RETURN(const cuda::CudnnLibrary* const cudnn, cuda::SharedCudnn());
+  LOCKSTEP_RETURN_IF_ERROR(cuda::Ops().CreateContext(gpu).status());
+  LOCKSTEP_RETURN_IF_ERROR(cuda::CublasLtHandle::Create(gpu, cublas).status());
+  LOCKSTEP_RETURN_IF_ERROR(cuda::CudnnHandle::Create(gpu, cudnn).status());
+  return gpu->status();
+}
+
+// Before a worker joins, what a GPU that works refuses is no failure: the next start meets it, too.
+absl::Status AtStart(const absl::Status& error) {
+  return absl::IsFailedPrecondition(error) ? WithExitCode(error, ExitCode::kBadConfiguration)
+                                           : error;
+}
+
 absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& driver, int ordinal,
                                                           const cuda::CudaDeviceOptions& options) {
   if (ordinal >= driver.device_count()) {
@@ -36,9 +53,9 @@ absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& dr
                      CountText(static_cast<uint64_t>(driver.device_count()), "GPU"),
                      ", numbered from 0. Remedy: another number, or another CUDA_VISIBLE_DEVICES"));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<cuda::CudaDevice> device,
-                            cuda::CudaDevice::Create(&driver, ordinal, options));
-  LOCKSTEP_RETURN_IF_ERROR(cuda::Ops().CreateContext(device.get()).status());
+  auto device = cuda::CudaDevice::Create(&driver, ordinal, options);
+  const absl::Status tried = device.ok() ? TryGpu(device->get()) : device.status();
+  if (!tried.ok()) return AtStart(tried);
   return device;
 }
 

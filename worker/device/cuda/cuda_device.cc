@@ -18,6 +18,27 @@ absl::Status OutOfMemory(const std::string& problem) {
                       ExitCode::kBadConfiguration);
 }
 
+constexpr char kFreeMemory[] =
+    "end other processes on this GPU, which nvidia-smi lists, or take another GPU";
+
+// Of a GPU that works, for a process that the driver admits no context of; empty: another error.
+absl::string_view RemedyWithoutContext(CUresult result) {
+  if (result >= kErrorMpsConnectionFailed && result <= kErrorMpsMaxConnectionsReached) {
+    return "see the log of the Multi-Process Service, and how many clients it takes";
+  }
+  switch (result) {
+    case kErrorOutOfMemory:
+      return kFreeMemory;
+    case kErrorDeviceUnavailable:
+      return "give each worker a GPU of its own, or let several processes have it: nvidia-smi "
+             "--compute-mode=DEFAULT";
+    case kErrorSystemNotReady:
+      return "start NVIDIA's Fabric Manager, without which GPUs behind an NVSwitch do not work";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const Driver* driver, int ordinal,
@@ -35,13 +56,28 @@ CudaDevice::CudaDevice(const Driver* driver, int ordinal, const CudaDeviceOption
 
 absl::Status CudaDevice::Open(int ordinal) {
   LOCKSTEP_RETURN_IF_ERROR(Check(driver()->DeviceGet(&handle_, ordinal), "cuDeviceGet"));
-  LOCKSTEP_RETURN_IF_ERROR(
-      Check(driver()->DevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain"));
   size_t total = 0;
   LOCKSTEP_RETURN_IF_ERROR(Check(driver()->DeviceTotalMem(&total, handle_), "cuDeviceTotalMem"));
   total_memory_ = total;
+  LOCKSTEP_RETURN_IF_ERROR(RetainContext());
   MakeCurrent();
   return status();
+}
+
+absl::Status CudaDevice::RetainContext() {
+  constexpr char kCall[] = "cuDevicePrimaryCtxRetain";
+  const CUresult result = driver()->DevicePrimaryCtxRetain(&context_, handle_);
+  const absl::string_view remedy = RemedyWithoutContext(result);
+  if (remedy.empty()) return Check(result, kCall);
+  // Without a context the driver does not tell how much is free.
+  const std::string memory =
+      result == kErrorOutOfMemory
+          ? absl::StrCat(": too few of its ", total_memory_, " bytes are free")
+          : "";
+  const absl::Status refused = driver_->ToStatus(result, absl::StrCat(name_, ": ", kCall));
+  return WithExitCode(
+      absl::FailedPreconditionError(absl::StrCat(refused.message(), memory, ". Remedy: ", remedy)),
+      ExitCode::kDeviceFailed);
 }
 
 CudaDevice::~CudaDevice() {
@@ -147,12 +183,25 @@ bool CudaDevice::Reserve(size_t bytes) {
   return false;
 }
 
-absl::Status CudaDevice::OutOfDeviceMemory(size_t bytes) const {
+absl::StatusOr<std::string> CudaDevice::DescribeFreeMemory() const {
   size_t free = 0;
   size_t total = 0;
   LOCKSTEP_RETURN_IF_ERROR(Check(driver()->MemGetInfo(&free, &total), "cuMemGetInfo"));
-  return OutOfMemory(absl::StrCat(name_, ": no memory for ", bytes, " bytes: ", free, " of its ",
-                                  total, " bytes are free. Remedy: "));
+  return absl::StrCat(free, " of its ", total, " bytes are free");
+}
+
+absl::Status CudaDevice::OutOfDeviceMemory(size_t bytes) const {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string free, DescribeFreeMemory());
+  return OutOfMemory(
+      absl::StrCat(name_, ": no memory for ", bytes, " bytes: ", free, ". Remedy: "));
+}
+
+absl::Status CudaDevice::Refused(const absl::Status& call, absl::string_view remedy) const {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string free, DescribeFreeMemory());
+  return WithExitCode(
+      absl::FailedPreconditionError(
+          absl::StrCat(name_, ": ", call.message(), ": ", free, ". Remedy: ", kFreeMemory, remedy)),
+      ExitCode::kDeviceFailed);
 }
 
 DeviceUse CudaDevice::use() const {

@@ -27,7 +27,9 @@ struct CudaDeviceOptions {
 // Uses the primary context of the GPU, as the libraries of CUDA do.
 class CudaDevice : public Device {
  public:
-  // `driver` outlives it. `ordinal`: in [0, driver->device_count()).
+  // `driver` outlives it. `ordinal`: in [0, driver->device_count()). Errors have the exit code of a
+  // failed device. FAILED_PRECONDITION with the remedy: the GPU works, but takes no further
+  // process.
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(const Driver* driver, int ordinal,
                                                             const CudaDeviceOptions& options = {});
   ~CudaDevice() override;
@@ -42,6 +44,10 @@ class CudaDevice : public Device {
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
   // Keeps the first error. `call`: "cuMemcpyHtoDAsync of 8 bytes".
   void Fail(CUresult result, absl::string_view call) const;
+  // The error of a call that prepares work, of a GPU that works: with the memory that is free, the
+  // remedy for too little of it, and a further one (", or ..."). FAILED_PRECONDITION with the exit
+  // code of a failed device. The device's own error where it has failed. The device is current.
+  absl::Status Refused(const absl::Status& call, absl::string_view remedy) const;
   // Bytes that a stream copies. Any thread.
   void CountToDevice(size_t bytes) const { to_device_.fetch_add(bytes, std::memory_order_relaxed); }
   void CountToHost(size_t bytes) const { to_host_.fetch_add(bytes, std::memory_order_relaxed); }
@@ -85,9 +91,12 @@ class CudaDevice : public Device {
   CudaDevice(const Driver* driver, int ordinal, const CudaDeviceOptions& options);
 
   absl::Status Open(int ordinal);
+  absl::Status RetainContext();
   absl::StatusOr<HostRegistration> Register(void* memory, size_t bytes, unsigned int flags);
   // OK, or the error that has become the device's.
   absl::Status Check(CUresult result, absl::string_view call) const;
+  // "12 of its 1000 bytes are free".
+  absl::StatusOr<std::string> DescribeFreeMemory() const;
   absl::Status OutOfDeviceMemory(size_t bytes) const;
   void FailWith(absl::Status error) const;
   void AddPinned(const void* memory, size_t bytes);

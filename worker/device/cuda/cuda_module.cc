@@ -18,6 +18,9 @@ absl::StatusOr<std::unique_ptr<CudaModule>> CudaModule::Load(const CudaDevice* d
                      ". Remedy: a GPU of compute capability 8.0 or later, and a driver for CUDA ",
                      VersionText(ToolkitVersion()), " or later"));
   }
+  if (result == kErrorOutOfMemory) {
+    return device->Refused(driver.ToStatus(result, "cuModuleLoadData"), "");
+  }
   if (result != kSuccess) {
     device->Fail(result, "cuModuleLoadData");
     return device->status();

@@ -19,7 +19,8 @@ struct CudaKernel {
 class CudaModule {
  public:
   // `image`: what nvcc -fatbin has written. `device` outlives the module.
-  // FAILED_PRECONDITION, with the remedy: it has no code for this GPU.
+  // FAILED_PRECONDITION, with the remedy: it has no code for this GPU, or the GPU has no memory for
+  // it.
   static absl::StatusOr<std::unique_ptr<CudaModule>> Load(const CudaDevice* device,
                                                           const void* image);
   ~CudaModule();

@@ -30,6 +30,7 @@ inline constexpr CUresult kSuccess = 0;
 inline constexpr CUresult kErrorInvalidValue = 1;
 inline constexpr CUresult kErrorOutOfMemory = 2;
 inline constexpr CUresult kErrorStubLibrary = 34;
+inline constexpr CUresult kErrorDeviceUnavailable = 46;  // as its compute mode says
 inline constexpr CUresult kErrorNoDevice = 100;
 inline constexpr CUresult kErrorNoBinaryForGpu = 209;
 inline constexpr CUresult kErrorUnsupportedPtxVersion = 222;
@@ -38,7 +39,11 @@ inline constexpr CUresult kErrorNotReady = 600;
 inline constexpr CUresult kErrorPeerAccessAlreadyEnabled = 704;
 inline constexpr CUresult kErrorNotPermitted = 800;
 inline constexpr CUresult kErrorNotSupported = 801;
+inline constexpr CUresult kErrorSystemNotReady = 802;
 inline constexpr CUresult kErrorSystemDriverMismatch = 803;
+// What the Multi-Process Service refuses: these and all in between.
+inline constexpr CUresult kErrorMpsConnectionFailed = 805;
+inline constexpr CUresult kErrorMpsMaxConnectionsReached = 809;
 // What a capture refuses: these and all in between.
 inline constexpr CUresult kErrorCaptureUnsupported = 900;
 inline constexpr CUresult kErrorCaptureInvalidated = 901;

@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "common/base/exit_code.h"
+#include "tests/support/cuda/fake_cublas_lt.h"
+#include "tests/support/cuda/fake_cudnn.h"
 #include "tests/support/cuda/fake_gpu.h"
 #include "worker/ops/cpu/ops.h"
+#include "worker/ops/cuda/cudnn/convolution.h"
 #include "worker/ops/cuda/ops.h"
 
 namespace lockstep::worker {
@@ -126,6 +129,87 @@ TEST_CASE("auto leaves out a GPU that cannot be used and says why; cuda is refus
   fake.FailCall(0, test::kErrorLaunchFailed);
   CHECK_THAT(std::string(both.MakeDevices(1, 2).status().message()),
              Catch::StartsWith("cuda:1: cuDeviceGet: "));
+}
+
+TEST_CASE("a GPU that takes no further process is refused for good, with the remedy") {
+  const auto gpu = test::MakeFakeGpu(1);
+  test::FakeDriver& fake = test::FakeDriver::Current();
+  const auto refused = [&](int64_t call, cuda::CUresult result, absl::string_view name) {
+    fake.FailCall(call, result);
+    const absl::Status status = Backend::Open({.kind = Kind::kCuda}, &gpu->driver()).status();
+    CHECK(fake.failed_call() == name);
+    CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
+    CHECK_THAT(std::string(status.message()),
+               Catch::StartsWith("cuda:0: " + std::string(name) + ": CUDA_ERROR") &&
+                   Catch::EndsWith("; or --device=cpu"));
+    return std::string(status.message());
+  };
+  constexpr char kContext[] = "cuDevicePrimaryCtxRetain";
+  constexpr int64_t kContextCall = 2;  // after cuDeviceGet and cuDeviceTotalMem
+  CHECK_THAT(refused(kContextCall, cuda::kErrorOutOfMemory, kContext),
+             Catch::Contains(": too few of its 1073741824 bytes are free. Remedy: end other "
+                             "processes on this GPU, which nvidia-smi lists"));
+  CHECK_THAT(refused(kContextCall, cuda::kErrorDeviceUnavailable, kContext),
+             Catch::Contains(". Remedy: give each worker a GPU of its own"));
+  CHECK_THAT(refused(kContextCall, cuda::kErrorSystemNotReady, kContext),
+             Catch::Contains(". Remedy: start NVIDIA's Fabric Manager"));
+  CHECK_THAT(refused(kContextCall, cuda::kErrorMpsMaxConnectionsReached, kContext),
+             Catch::Contains(". Remedy: see the log of the Multi-Process Service"));
+  // And twice cuCtxSetCurrent.
+  CHECK_THAT(refused(kContextCall + 3, cuda::kErrorOutOfMemory, "cuModuleLoadData"),
+             Catch::Contains(": 1073741824 of its 1073741824 bytes are free. Remedy: end other "));
+}
+
+TEST_CASE("a GPU that fails at the start is no matter of configuration") {
+  const auto gpu = test::MakeFakeGpu(1);
+  test::FakeDriver& fake = test::FakeDriver::Current();
+  for (const int64_t call : {2, 5}) {  // cuDevicePrimaryCtxRetain, cuModuleLoadData
+    fake.FailCall(call, test::kErrorLaunchFailed);
+    CHECK(ExitCodeFor(Backend::Open({.kind = Kind::kCuda}, &gpu->driver()).status()) ==
+          ExitCode::kDeviceFailed);
+  }
+}
+
+TEST_CASE("a GPU that works, and that a library refuses, is refused for good with the remedy") {
+  const auto gpu = test::MakeFakeGpu(1);
+  const auto open = [&] { return Backend::Open({.kind = Kind::kCuda}, &gpu->driver()).status(); };
+  test::FakeCudnn& cudnn = test::FakeCudnn::Current();
+  cudnn.FailCall(0);
+  const absl::Status refused = open();
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK_THAT(std::string(refused.message()),
+             Catch::StartsWith("cuda:0: cudnnCreate: CUDNN_STATUS_FAKE (why): 1073741824 of its "
+                               "1073741824 bytes are free. Remedy: ") &&
+                 Catch::Contains("install all libraries of one cuDNN") &&
+                 Catch::EndsWith("; or --device=cpu"));
+  CHECK(open().ok());
+
+  cuda::CublasLtFunctions functions = *test::FakeCublasLt().operator->().operator->();
+  functions.Create = [](cuda::CublasLtContext**) { return test::kCublasInvalidValue; };
+  const cuda::CublasLtLibrary cublas(functions);
+  cuda::SetCublasLtForTesting(&cublas);
+  const absl::Status no_cublas = open();
+  cuda::SetCublasLtForTesting(&test::FakeCublasLt());
+  CHECK(ExitCodeFor(no_cublas) == ExitCode::kBadConfiguration);
+  CHECK_THAT(std::string(no_cublas.message()),
+             Catch::StartsWith("cuda:0: cublasLtCreate: ") && Catch::Contains("install cuBLAS"));
+}
+
+TEST_CASE("a library that a job's op asks for, and that refuses, does not end the job") {
+  const auto gpu = test::MakeFakeGpu(1, /*ordinal=*/1);
+  test::FakeCudnn::Current().FailCall(0);
+  const absl::Status late =
+      cuda::CudnnHandle::Create(gpu.get(), &test::FakeCudnn::library()).status();
+  CHECK(ExitCodeFor(late) == ExitCode::kDeviceFailed);
+  CHECK_THAT(std::string(late.message()), Catch::Contains("Remedy: "));
+  // Nor does a GPU that is opened for it.
+  test::FakeDriver& fake = test::FakeDriver::Current();
+  const Backend both = *Backend::Open({.kind = Kind::kCuda}, &gpu->driver());
+  fake.FailCall(2, cuda::kErrorOutOfMemory);
+  const absl::Status full = both.MakeDevices(1, 2).status();
+  CHECK(fake.failed_call() == "cuDevicePrimaryCtxRetain");
+  CHECK(ExitCodeFor(full) == ExitCode::kDeviceFailed);
+  CHECK_THAT(std::string(full.message()), Catch::Contains("Remedy: "));
 }
 
 TEST_CASE("a GPU that is not there is refused with the number of those that are") {

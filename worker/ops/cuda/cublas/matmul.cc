@@ -44,7 +44,11 @@ absl::StatusOr<CublasLtHandle> CublasLtHandle::Create(const CudaDevice* device,
   absl::Status made;
   device->CallOutsideCaptures(
       [&] { made = library->ToStatus((*library)->Create(&handle), "cublasLtCreate"); });
-  if (!made.ok()) return WithExitCode(made, ExitCode::kDeviceFailed);
+  if (!made.ok()) {
+    return device->Refused(
+        made, absl::StrCat(", or install cuBLAS of CUDA ", VersionText(ToolkitVersion()),
+                           " and a driver for it"));
+  }
   return CublasLtHandle(device, library, handle);
 }
 

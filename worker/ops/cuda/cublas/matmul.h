@@ -17,7 +17,7 @@ class CublasLtHandle {
  public:
   // `device` and `library` outlive it. It is made and destroyed while no stream of the device
   // captures: cuBLASLt may wait for the device then, and the capture would be lost. An error has
-  // the exit code of a device that has failed.
+  // the exit code of a device that has failed; FAILED_PRECONDITION with the remedy: the GPU works.
   static absl::StatusOr<CublasLtHandle> Create(const CudaDevice* device,
                                                const CublasLtLibrary* library);
 

@@ -14,7 +14,9 @@ absl::StatusOr<CudnnHandle> CudnnHandle::Create(const CudaDevice* device,
   absl::Status made;
   device->CallOutsideCaptures(
       [&] { made = library->ToStatus((*library)->Create(&handle), "cudnnCreate"); });
-  if (!made.ok()) return WithExitCode(made, ExitCode::kDeviceFailed);
+  if (!made.ok()) {
+    return device->Refused(made, ", or install all libraries of one cuDNN, 9.8 or later");
+  }
   return CudnnHandle(device, library, handle);
 }
 

@@ -18,7 +18,7 @@ class CudnnHandle {
  public:
   // `device` and `library` outlive it. It is made and destroyed while no stream of the device
   // captures: cuDNN may wait for the device then, and the capture would be lost. An error has the
-  // exit code of a device that has failed.
+  // exit code of a device that has failed; FAILED_PRECONDITION with the remedy: the GPU works.
   static absl::StatusOr<CudnnHandle> Create(const CudaDevice* device, const CudnnLibrary* library);
 
   const CudnnLibrary& library() const { return *library_; }

@@ -22,6 +22,7 @@ static_assert(sizeof(::CUdeviceptr) == sizeof(CUdeviceptr));
 static_assert(kSuccess == CUDA_SUCCESS);
 static_assert(kErrorOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(kErrorStubLibrary == CUDA_ERROR_STUB_LIBRARY);
+static_assert(kErrorDeviceUnavailable == CUDA_ERROR_DEVICE_UNAVAILABLE);
 static_assert(kErrorNoDevice == CUDA_ERROR_NO_DEVICE);
 static_assert(kErrorNoBinaryForGpu == CUDA_ERROR_NO_BINARY_FOR_GPU);
 static_assert(kErrorUnsupportedPtxVersion == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
@@ -34,6 +35,9 @@ static_assert(kErrorCaptureInvalidated == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
 static_assert(kErrorCaptureIsolation == CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
 static_assert(kErrorCapturedEvent == CUDA_ERROR_CAPTURED_EVENT);
 static_assert(kErrorCaptureWrongThread == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+static_assert(kErrorSystemNotReady == CUDA_ERROR_SYSTEM_NOT_READY);
+static_assert(kErrorMpsConnectionFailed == CUDA_ERROR_MPS_CONNECTION_FAILED);
+static_assert(kErrorMpsMaxConnectionsReached == CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED);
 static_assert(kErrorSystemDriverMismatch == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
 static_assert(kAttributeComputeCapabilityMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(kAttributeComputeCapabilityMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

@@ -179,7 +179,7 @@ TEST_CASE("a device on which cuBLASLt cannot start has failed") {
   functions.Create = [](CublasLtContext**) { return test::kCublasInvalidValue; };
   const CublasLtLibrary library(functions);
   const absl::Status failed = CublasLtHandle::Create(device.get(), &library).status();
-  CHECK_THAT(std::string(failed.message()), Catch::StartsWith("cublasLtCreate: "));
+  CHECK_THAT(std::string(failed.message()), Catch::StartsWith("cuda:0: cublasLtCreate: "));
   CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
 }
 

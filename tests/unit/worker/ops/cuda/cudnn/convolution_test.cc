@@ -96,7 +96,8 @@ TEST_CASE("whichever call of cuDNN fails, the device has failed and nothing is l
     const absl::Status failed = run();
     CHECK(fake.live() == 0);
     REQUIRE_FALSE(failed.ok());
-    CHECK_THAT(std::string(failed.message()), Catch::StartsWith("cudnn"));
+    CHECK_THAT(std::string(failed.message()),
+               Catch::StartsWith(n == 0 ? "cuda:0: cudnnCreate: " : "cudnn"));
     CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
   }
 }
@@ -127,7 +128,7 @@ TEST_CASE("a device on which cuDNN cannot start has failed") {
   FakeCudnn fake({FakeEngine{}});
   fake.FailCall(0);
   const absl::Status failed = CudnnHandle::Create(gpu.device.get(), &FakeCudnn::library()).status();
-  CHECK_THAT(std::string(failed.message()), Catch::StartsWith("cudnnCreate: "));
+  CHECK_THAT(std::string(failed.message()), Catch::StartsWith("cuda:0: cudnnCreate: "));
   CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
 }
 
