@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/model/loss_rules.h"
 #include "worker/tower/op_builder.h"
@@ -14,6 +16,10 @@ Shape Batched(int64_t batch, const Shape& example) {
   std::vector<int64_t> dims = {batch};
   dims.insert(dims.end(), example.dims().begin(), example.dims().end());
   return Shape(dims);
+}
+
+absl::Status OfLayer(const std::string& name, const absl::Status& status) {
+  return status.ok() ? status : Annotate(status, absl::StrCat("layer \"", name, "\""));
 }
 
 }  // namespace
@@ -101,6 +107,7 @@ absl::Status Pass::MakeOps(const ModelGraph& graph, const TowerSchedule& schedul
   for (size_t i = 0; i < steps_.size(); ++i) {
     const ScheduledOp& op = schedule.ops[i];
     Step& step = steps_[i];
+    step.layer = graph.nodes()[op.node].name;
     step.variable_ids = op.variables;
     OpOptions common{.batch = options_.batch, .training = options_.training};
     if (!options_.most_rows.empty() && !step.variable_ids.empty()) {
@@ -155,7 +162,7 @@ absl::Status Pass::Forward(Mode mode, std::span<const TensorView> inputs,
     }
     step.forward_args = {mode, random_key, step.inputs, step.variables, step.output};
     if (!rows.empty()) step.forward_args.rows = step.rows;
-    LOCKSTEP_RETURN_IF_ERROR(step.op->Forward(step.forward_args, stream));
+    LOCKSTEP_RETURN_IF_ERROR(OfLayer(step.layer, step.op->Forward(step.forward_args, stream)));
   }
   for (LossStep& step : losses_) {
     if (step.scores_from_batch.has_value()) step.scores.data = inputs[*step.scores_from_batch].data;
@@ -203,7 +210,7 @@ absl::Status Pass::Backward(std::span<const MutableTensorView> gradients,
     }
     step->backward_args = {step->inputs,          step->variables,       step->output,
                            step->output_gradient, step->input_gradients, step->variable_gradients};
-    LOCKSTEP_RETURN_IF_ERROR(step->op->Backward(step->backward_args, stream));
+    LOCKSTEP_RETURN_IF_ERROR(OfLayer(step->layer, step->op->Backward(step->backward_args, stream)));
     for (Contribution& contribution : step->contributions) {
       LOCKSTEP_RETURN_IF_ERROR(contribution.add->Enqueue(
           contribution.sum, step->input_gradients[contribution.input], stream));

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -74,6 +75,7 @@ class Pass {
     ValueId from = 0;
   };
   struct Step {
+    std::string layer;  // its name
     std::unique_ptr<Op> op;
     std::vector<TensorView> inputs;
     std::vector<BatchInput> batch_inputs;

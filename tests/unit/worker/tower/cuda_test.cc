@@ -158,6 +158,39 @@ TEST_CASE("a call of the driver that fails while towers are made leaves nothing 
   }
 }
 
+TEST_CASE("a call of a library that fails in a step ends it with an error that names the layer") {
+  const auto device = test::MakeFakeGpu(1);
+  test::FakeCudnn cudnn({test::FakeEngine{}});
+  const ModelGraph convolutions = GraphOf(kLeNet);
+  const auto group = *MakeGroup(convolutions, device.get(), cuda::Ops());
+  cudnn.FailRuns();
+  const absl::Status forward = Train(group.get(), convolutions, 1, 0).status();
+  CHECK(ExitCodeFor(forward) == ExitCode::kDeviceFailed);
+  CHECK_THAT(std::string(forward.message()),
+             Catch::StartsWith("layer \"conv1\": cudnnBackendExecute of a convolution: "));
+}
+
+TEST_CASE("a product that fails in a backward pass ends the step with the layer's name") {
+  const auto device = test::MakeFakeGpu(1);
+  static int products = 0;
+  products = 0;
+  cuda::CublasLtFunctions functions = *test::FakeCublasLt().operator->().operator->();
+  functions.Matmul = [](auto... arguments) {
+    constexpr int kForward = 4;
+    if (products++ == kForward) return test::kCublasInvalidValue;
+    return (*test::FakeCublasLt().operator->().operator->()).Matmul(arguments...);
+  };
+  const cuda::CublasLtLibrary failing(functions);
+  cuda::SetCublasLtForTesting(&failing);
+  const ModelGraph products_only = GraphOf(kDense);
+  auto group = MakeGroup(products_only, device.get(), cuda::Ops());
+  cuda::SetCublasLtForTesting(&test::FakeCublasLt());
+  const absl::Status backward = Train(group->get(), products_only, 1, 0).status();
+  CHECK(ExitCodeFor(backward) == ExitCode::kDeviceFailed);
+  CHECK_THAT(std::string(backward.message()),
+             Catch::StartsWith("layer \"scores\": cublasLtMatmul: "));
+}
+
 TEST_CASE("a model that a GPU has no memory for is refused with both sizes") {
   const auto device = test::MakeFakeGpu(1);
   const auto refusal = [&](size_t memory, const OpTable& ops) {
