@@ -11,10 +11,6 @@
 namespace lockstep::worker::cuda {
 namespace {
 
-// In float32 without tensor cores input and output are copied into another layout: 588 MiB for the
-// largest convolution of ResNet-50, of 128 images.
-constexpr int64_t kMostConvolutionWorkspace = int64_t{640} << 20;
-
 // Each takes 16 runs and a plan, when a worker starts. cuDNN expects those behind to be slower.
 constexpr size_t kMostTimedEngines = 8;
 
@@ -46,11 +42,17 @@ absl::StatusOr<Convolution> CudaContext::MakeConvolution(const Conv2DOptions& op
     LOCKSTEP_ASSIGN_OR_RETURN(const CudnnLibrary* const library, SharedCudnn());
     LOCKSTEP_ASSIGN_OR_RETURN(cudnn_, CudnnHandle::Create(device_, library));
   }
+  const int64_t most_workspace = MostConvolutionWorkspace(device_->use().memory_limit);
   LOCKSTEP_ASSIGN_OR_RETURN(
       std::vector<Convolution> candidates,
-      Convolution::Create(*cudnn_,
-                          {options, pass, PrecisionFor(options.type), kMostConvolutionWorkspace},
+      Convolution::Create(*cudnn_, {options, pass, PrecisionFor(options.type), most_workspace},
                           device_->autotune() ? kMostTimedEngines : 1));
+  if (const int64_t refused = candidates[0].refused_workspace_bytes(); refused > 0) {
+    const std::string convolution = DescribeConvolution(options);
+    if (logged_.insert(convolution).second) {
+      LogRefusedEngine(device_->name(), convolution, refused, most_workspace);
+    }
+  }
   size_t chosen = 0;
   if (candidates.size() > 1) {
     LOCKSTEP_ASSIGN_OR_RETURN(chosen, FindFastest(device_, options, candidates, Clock::Real()));

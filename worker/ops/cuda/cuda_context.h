@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <type_traits>
 
 #include "absl/status/statusor.h"
@@ -61,6 +63,7 @@ class CudaContext : public OpContext {
   // Once they were asked for.
   std::optional<CublasLtHandle> cublas_;
   std::optional<CudnnHandle> cudnn_;
+  std::set<std::string> logged_;  // convolutions of LogRefusedEngine: one line for all passes
   DeviceBuffer workspace_;
   size_t workspace_bytes_ = 0;
 };

@@ -51,6 +51,8 @@ class Convolution {
 
   int64_t engine() const { return plan_.engine; }
   int64_t workspace_bytes() const { return plan_.workspace_bytes; }
+  // As ConvolutionPlan has it.
+  int64_t refused_workspace_bytes() const { return plan_.refused_workspace_bytes; }
 
   // Enqueues it. The device is current. Allocates nothing where the operands are those of the last
   // call. Errors have the exit code of a failed device.

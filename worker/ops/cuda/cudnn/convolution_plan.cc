@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/quantity.h"
 #include "common/base/status_macros.h"
+#include "common/log/log.h"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -113,14 +115,6 @@ absl::StatusOr<bool> IsAdmitted(const BackendDescriptor& engine, Precision preci
   return precision == Precision::kTf32 || !has(kNoteTensorCore);
 }
 
-std::string Describe(const Conv2DOptions& options) {
-  const auto image = [](const ImageShape& shape) {
-    return absl::StrCat(shape.height, "x", shape.width, "x", shape.channels);
-  };
-  return absl::StrCat(options.batch, " images of ", image(options.input), " to ",
-                      image(options.output));
-}
-
 // What the heuristics of this mode name for the graph, best first. UNIMPLEMENTED: they know nothing
 // for it.
 absl::StatusOr<std::vector<BackendDescriptor>> ConfigurationsOf(const CudnnLibrary* library,
@@ -135,7 +129,58 @@ absl::StatusOr<std::vector<BackendDescriptor>> ConfigurationsOf(const CudnnLibra
   return heuristics.GetDescriptors(kHeuristicsResults, kEngineConfigDescriptor);
 }
 
+// Engines that need more workspace than they may have.
+struct RefusedEngines {
+  int64_t first_bytes = 0;  // 0: there is none
+  int64_t least_bytes = 0;
+
+  void Add(int64_t bytes) {
+    if (first_bytes == 0) first_bytes = least_bytes = bytes;
+    least_bytes = std::min(least_bytes, bytes);
+  }
+};
+
+absl::Status NoEngine(const ConvolutionRequest& request, int64_t seen,
+                      const RefusedEngines& refused) {
+  const std::string remedy =
+      refused.first_bytes > 0 ? absl::StrCat("; the least that one needs is ", refused.least_bytes,
+                                             " bytes. Remedy: a smaller batch per tower, a greater "
+                                             "--gpu_memory_limit, or a GPU with more memory")
+                              : ". Remedy: another precision of the job, or --device=cpu";
+  return absl::UnimplementedError(
+      absl::StrCat("cuDNN has no deterministic engine for a convolution of ",
+                   DescribeConvolution(request.options), " within ", request.most_workspace_bytes,
+                   " bytes of workspace, of ", seen, " configurations", remedy));
+}
+
 }  // namespace
+
+int64_t MostConvolutionWorkspace(uint64_t memory_bytes) {
+  // In float32 without tensor cores input and output are copied into another layout: 588 MiB for
+  // the largest convolution of ResNet-50, of 128 images.
+  constexpr int64_t kLeast = int64_t{640} << 20;
+  constexpr uint64_t kShare = 32;
+  return std::max(kLeast, static_cast<int64_t>(memory_bytes / kShare));
+}
+
+std::string DescribeConvolution(const Conv2DOptions& options) {
+  const auto image = [](const ImageShape& shape) {
+    return absl::StrCat(shape.height, "x", shape.width, "x", shape.channels);
+  };
+  return absl::StrCat(options.batch, " images of ", image(options.input), " to ",
+                      image(options.output));
+}
+
+void LogRefusedEngine(absl::string_view device, absl::string_view convolution, int64_t wanted,
+                      int64_t most) {
+  log::Info(absl::StrCat(
+      device, ": a convolution of ", convolution,
+      " does without the engine that cuDNN prefers, which may be faster: it needs ",
+      BytesText(static_cast<uint64_t>(wanted)), " of workspace, more than ",
+      BytesText(static_cast<uint64_t>(most)),
+      ", a 32nd of the GPU's memory or of --gpu_memory_limit, 640 MiB at least. Remedy: a smaller "
+      "batch per tower"));
+}
 
 absl::StatusOr<std::vector<ConvolutionPlan>> PlanConvolution(const CudnnLibrary* library,
                                                              const PlanTarget& target,
@@ -144,6 +189,7 @@ absl::StatusOr<std::vector<ConvolutionPlan>> PlanConvolution(const CudnnLibrary*
   LOCKSTEP_ASSIGN_OR_RETURN(const BackendDescriptor graph, GraphOf(library, target, request));
   std::vector<ConvolutionPlan> plans;
   int64_t seen = 0;
+  RefusedEngines refused;
   for (const int mode : {kHeuristicModeA, kHeuristicModeFallback}) {
     const absl::StatusOr<std::vector<BackendDescriptor>> configurations =
         ConfigurationsOf(library, target, graph, mode);
@@ -166,17 +212,17 @@ absl::StatusOr<std::vector<ConvolutionPlan>> PlanConvolution(const CudnnLibrary*
         continue;  // heuristics also name engines that cannot do it
       LOCKSTEP_RETURN_IF_ERROR(planned);
       LOCKSTEP_ASSIGN_OR_RETURN(const int64_t workspace, plan.GetInt64(kPlanWorkspaceSize));
-      if (workspace > request.most_workspace_bytes) continue;
+      if (workspace > request.most_workspace_bytes) {
+        refused.Add(workspace);
+        continue;
+      }
       LOCKSTEP_ASSIGN_OR_RETURN(const int64_t index, engine.GetInt64(kEngineGlobalIndex));
-      plans.push_back({plan, index, workspace, seen});
+      plans.push_back({plan, index, workspace, seen, refused.first_bytes});
       if (plans.size() == most) return plans;
     }
     if (!plans.empty()) return plans;
   }
-  return absl::UnimplementedError(
-      absl::StrCat("cuDNN has no deterministic engine for a convolution of ",
-                   Describe(request.options), " within ", request.most_workspace_bytes,
-                   " bytes of workspace, of ", seen, " configurations"));
+  return NoEngine(request, seen, refused);
 }
 
 }  // namespace lockstep::worker::cuda

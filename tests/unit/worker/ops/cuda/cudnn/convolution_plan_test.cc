@@ -117,11 +117,35 @@ TEST_CASE("where none may be chosen, those to fall back on are asked for") {
 }
 
 TEST_CASE("a convolution without an engine is named") {
-  FakeCudnn fake({FakeEngine{.workspace = 1001}});
+  FakeCudnn fake({FakeEngine{.notes = {kNoteNondeterministic}}});
   CHECK(Plan(FakeCudnn::library(), Precision::kFloat32).status() ==
         absl::UnimplementedError(
             "cuDNN has no deterministic engine for a convolution of 2 images of 5x7x3 to 3x4x8 "
-            "within 1000 bytes of workspace, of 1 configurations"));
+            "within 1000 bytes of workspace, of 1 configurations. Remedy: another precision of "
+            "the job, or --device=cpu"));
+}
+
+TEST_CASE("a convolution whose engines need too much workspace is told the least, and a remedy") {
+  FakeCudnn fake({FakeEngine{.workspace = 2000}, FakeEngine{.workspace = 1001}},
+                 {FakeEngine{.workspace = 1500}});
+  CHECK_THAT(std::string(Plan(FakeCudnn::library(), Precision::kFloat32).status().message()),
+             Catch::EndsWith("within 1000 bytes of workspace, of 3 configurations; the least that "
+                             "one needs is 1001 bytes. Remedy: a smaller batch per tower, a "
+                             "greater --gpu_memory_limit, or a GPU with more memory"));
+}
+
+TEST_CASE("a plan tells what the first engine needs that it stands in for") {
+  FakeCudnn fake({{.workspace = 2000}, {.workspace = 1001}, {.workspace = 7}});
+  CHECK(Plan(FakeCudnn::library(), Precision::kFloat32)->refused_workspace_bytes == 2000);
+  FakeCudnn first({FakeEngine{.workspace = 7}, FakeEngine{.workspace = 2000}});
+  CHECK(Plan(FakeCudnn::library(), Precision::kFloat32)->refused_workspace_bytes == 0);
+}
+
+TEST_CASE("the workspace of convolutions is a share of the memory, and 640 MiB at least") {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  CHECK(MostConvolutionWorkspace(0) == int64_t{640} << 20);
+  CHECK(MostConvolutionWorkspace(20 * kGiB) == int64_t{640} << 20);
+  CHECK(MostConvolutionWorkspace(80 * kGiB) == int64_t{2560} << 20);
 }
 
 TEST_CASE("cuDNN is told the convolution, uneven padding included") {
