@@ -18,18 +18,19 @@ MutableTensorView Nothing() { return {.shape = Shape({0})}; }
 
 absl::StatusOr<std::unique_ptr<VariableCache>> VariableCache::Create(
     const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place,
-    TensorMaker make) {
+    TensorMaker make, std::span<const int64_t> most_rows) {
   if (layout.num_shards() != sessions.size()) {
     return absl::InvalidArgumentError(absl::StrCat("placement: it is for ", layout.num_shards(),
                                                    " ps, but there are ", sessions.size()));
   }
-  std::unique_ptr<VariableCache> cache(new VariableCache(layout, sessions, place, std::move(make)));
+  std::unique_ptr<VariableCache> cache(
+      new VariableCache(layout, sessions, place, std::move(make), most_rows));
   cache->MakeTargets();
   return cache;
 }
 
 VariableCache::VariableCache(const VariableLayout& layout, std::span<ShardSession* const> sessions,
-                             Place place, TensorMaker make)
+                             Place place, TensorMaker make, std::span<const int64_t> most_rows)
     : layout_(layout),
       place_(place),
       make_(std::move(make)),
@@ -38,10 +39,12 @@ VariableCache::VariableCache(const VariableLayout& layout, std::span<ShardSessio
   for (size_t shard = 0; shard < sessions.size(); ++shard) {
     shards_[shard].session = sessions[shard];
   }
-  for (const WholeVariable& variable : layout.variables()) {
-    memory_.push_back(variable.sparse ? MakeRows(variable, 0)
+  for (size_t i = 0; i < layout.variables().size(); ++i) {
+    const WholeVariable& variable = layout.variables()[i];
+    memory_.push_back(variable.sparse ? MakeRows(variable, most_rows.empty() ? 0 : most_rows[i])
                                       : make_(variable.dtype, variable.shape));
-    views_.push_back(std::as_const(memory_.back()).view());
+    const TensorView whole = std::as_const(memory_.back()).view();
+    views_.push_back(variable.sparse ? RowRange(whole, 0, 0) : whole);
     for (auto* rows : {&part_rows_, &next_rows_}) {
       rows->push_back(variable.sparse ? std::make_unique<PartRows>(variable) : nullptr);
     }

@@ -23,7 +23,8 @@ namespace lockstep::worker {
 
 // One fetch at a time, from one thread or handed from one to the next. Variables are counted as in
 // the layout, which is the graph's order. Fetching allocates nothing once it has fetched as many
-// rows as it ever will. Destroyed after its sessions.
+// rows as it ever will, or from the start where it is told how many that are. Destroyed after its
+// sessions.
 class VariableCache {
  public:
   enum Place {
@@ -34,11 +35,12 @@ class VariableCache {
   };
 
   // `sessions[k]` is with shard k; their targets belong to the cache. The layout outlives the
-  // cache. `make`: what values are copied to. INVALID_ARGUMENT: a layout for another number of
-  // shards.
+  // cache. `make`: what values are copied to. `most_rows`: by variable, how many rows a fetch names
+  // at most; the memory for them is made at once. Empty: it grows with the fetches.
+  // INVALID_ARGUMENT: a layout for another number of shards.
   static absl::StatusOr<std::unique_ptr<VariableCache>> Create(
       const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place = kCopied,
-      TensorMaker make = OnHeap);
+      TensorMaker make = OnHeap, std::span<const int64_t> most_rows = {});
 
   // Brings every dense variable, and the named rows of every sparse one, to `version`, from all
   // shards at once. rows[i] are those of variable i, ascending, each once; nothing for a dense one;
@@ -84,7 +86,7 @@ class VariableCache {
   };
 
   VariableCache(const VariableLayout& layout, std::span<ShardSession* const> sessions, Place place,
-                TensorMaker make);
+                TensorMaker make, std::span<const int64_t> most_rows);
   Tensor MakeRows(const WholeVariable& variable, int64_t rows) const;
   void MakeTargets();
   // Tells the sessions what the next fetch brings, and where to: of sparse variables these rows,
@@ -111,7 +113,7 @@ class VariableCache {
   const VariableLayout& layout_;
   const Place place_;
   const TensorMaker make_;
-  std::vector<Tensor> memory_;  // of a sparse variable with room for the most rows so far
+  std::vector<Tensor> memory_;  // of a sparse variable with room for the most rows
   std::vector<TensorView> views_;
   // Null for a dense variable. The rows of the last fetch, and those that are brought ahead.
   std::vector<std::unique_ptr<PartRows>> part_rows_;

@@ -117,10 +117,11 @@ absl::Status Evaluator::MakeVariables() {
     sessions_.push_back(std::make_unique<ShardSession>(options, shard, timer_));
     sessions.push_back(sessions_.back().get());
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(variables_,
-                            VariableCache::Create(*layout_, sessions, VariableCache::kCopied,
-                                                  PinnedTensors(options_.device)));
   rows_ = std::make_unique<BatchRows>(*graph_);
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      variables_,
+      VariableCache::Create(*layout_, sessions, VariableCache::kCopied,
+                            PinnedTensors(options_.device), rows_->MostRows(options_.batch)));
   return absl::OkStatus();
 }
 

@@ -7,9 +7,9 @@
 namespace lockstep::worker {
 
 absl::StatusOr<std::unique_ptr<AsynchronousStrategy>> AsynchronousStrategy::Create(
-    const ShardGroupOptions& options, const VariableLayout& layout,
-    const ShardGroupResources& resources, std::span<const int64_t> most_rows,
-    GradientMemory* memory) {
+    ShardGroupOptions options, const VariableLayout& layout, const ShardGroupResources& resources,
+    std::span<const int64_t> most_rows, GradientMemory* memory) {
+  options.most_rows.assign(most_rows.begin(), most_rows.end());
   LOCKSTEP_ASSIGN_OR_RETURN(auto shards, ShardGroup::Create(options, layout, resources));
   std::unique_ptr<AsynchronousStrategy> strategy(
       new AsynchronousStrategy(layout, resources, most_rows, memory));

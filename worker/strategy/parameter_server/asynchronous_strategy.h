@@ -23,9 +23,8 @@ class AsynchronousStrategy final : public UpdateStrategy {
   // `options.session.asynchronous` is set. The layout and what is pointed to outlive the strategy;
   // `memory` may be null. Errors as VariableCache::Create.
   static absl::StatusOr<std::unique_ptr<AsynchronousStrategy>> Create(
-      const ShardGroupOptions& options, const VariableLayout& layout,
-      const ShardGroupResources& resources, std::span<const int64_t> most_rows,
-      GradientMemory* memory);
+      ShardGroupOptions options, const VariableLayout& layout, const ShardGroupResources& resources,
+      std::span<const int64_t> most_rows, GradientMemory* memory);
 
   void BeginStep(const StepInput& input, Callback<StepValues> done) override;
   void AddGradients(std::span<const int> variables) override;

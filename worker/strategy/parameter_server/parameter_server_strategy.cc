@@ -12,6 +12,7 @@ absl::StatusOr<std::unique_ptr<ParameterServerStrategy>> ParameterServerStrategy
     ParameterServerOptions options, const VariableLayout& layout,
     const ShardGroupResources& resources, std::span<const int64_t> most_rows,
     GradientMemory* memory) {
+  options.shards.most_rows.assign(most_rows.begin(), most_rows.end());
   LOCKSTEP_ASSIGN_OR_RETURN(auto shards, ShardGroup::Create(options.shards, layout, resources));
   std::unique_ptr<ParameterServerStrategy> strategy(
       new ParameterServerStrategy(std::move(options), layout, resources, most_rows, memory));

@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<ShardGroup>> ShardGroup::Create(
       group->cache_, VariableCache::Create(
                          layout, sessions,
                          ReadsInPlace(options) ? VariableCache::kInPlace : VariableCache::kCopied,
-                         resources.make_tensor));
+                         resources.make_tensor, options.most_rows));
   return group;
 }
 

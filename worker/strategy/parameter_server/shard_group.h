@@ -37,6 +37,8 @@ struct ShardGroupOptions {
   // stale everywhere. Not for an asynchronous job, where nothing says so.
   bool values_in_place = false;
   std::vector<std::string> shard_names;  // "ps 1 (host:port)", for messages
+  // By variable, how many rows a step names at most, as VariableCache::Create takes it.
+  std::vector<int64_t> most_rows;
   // Another ps may come to serve a shard: it gets the last gradient again until the next token.
   bool shards_may_move = false;
 };

@@ -296,6 +296,28 @@ TEST_CASE("the newest version is told of a shard of which no row is wanted, too"
   }
 }
 
+TEST_CASE("memory for the rows that a step names at most is made with the cache") {
+  Fixture f(SplitPlacement());
+  ShardGroupOptions options = f.GroupOptions(false);
+  options.most_rows = {7, 0, 0};
+  int made = 0;
+  const TensorMaker make = [&made](DType dtype, const Shape& shape) {
+    ++made;
+    return Tensor(dtype, shape);
+  };
+  const auto group = *ShardGroup::Create(
+      options, f.layout, {.shards = f.shards.pointers(), .timer = &f.timer, .make_tensor = make});
+  f.cache = &group->cache();
+  const int at_start = made;
+  CHECK(f.Values(0).empty());
+  for (const std::vector<int64_t>& rows : Rows{{3}, {0, 3, 4, 7, 8, 9}, {1, 2, 3, 4, 5, 6, 9}}) {
+    CHECK(f.Fetch(0, rows) == GlobalStep(0));
+    CHECK(f.Values(0).size() == 2 * rows.size());
+  }
+  CHECK(made == at_start);
+  f.cache = &f.group->cache();
+}
+
 TEST_CASE("a layout for other ps is refused") {
   Fixture f(SplitPlacement());
   const absl::Status status =
