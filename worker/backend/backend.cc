@@ -59,9 +59,9 @@ absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& dr
   return device;
 }
 
-// As GpuMonitorOptions::on_stuck.
-[[noreturn]] void EndProcess(const std::string& gpu) {
-  log::Error(absl::StrCat(gpu, " has failed, and this process waits for it: it is ended"));
+// What waits for a GPU that has failed, or for a call of a library, cannot be ended alone.
+[[noreturn]] void EndProcess(const std::string& why) {
+  log::Error(absl::StrCat("this process is ended: ", why));
   std::_Exit(static_cast<int>(ExitCode::kDeviceFailed));
 }
 
@@ -152,7 +152,9 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> Backend::MakeDevices(int th
   for (const auto& gpu : std::span(gpus).subspan(1)) Connect(*gpus.front(), *gpu);
   const absl::StatusOr<const cuda::NvmlLibrary*> nvml = cuda::SharedNvml();
   for (const auto& gpu : gpus) {
-    gpu->Watch(nvml.ok() ? *nvml : nullptr, [name = gpu->name()] { EndProcess(name); });
+    gpu->Watch(nvml.ok() ? *nvml : nullptr, [name = gpu->name()] {
+      EndProcess(absl::StrCat(name, " has failed, and the process still waits for it"));
+    });
   }
   return std::vector<std::shared_ptr<Device>>(gpus.begin(), gpus.end());
 }
@@ -169,7 +171,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Backend::MakeNccl(const TowerDevic
   LOCKSTEP_ASSIGN_OR_RETURN(const cuda::NcclLibrary* const nccl, cuda::SharedNccl());
   std::vector<cuda::CudaDevice*> all;
   for (Device* const gpu : gpus.all()) all.push_back(static_cast<cuda::CudaDevice*>(gpu));
-  return cuda::NcclCommunicator::Create(nccl, std::move(all));
+  return cuda::NcclCommunicator::Create(nccl, std::move(all), {.on_stuck = EndProcess});
 }
 
 }  // namespace lockstep::worker

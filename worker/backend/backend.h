@@ -43,7 +43,8 @@ class Backend {
   // the others. MakeDevices has done it for the first.
   void ConnectBehind(const TowerDevices& gpus, size_t reader) const;
   // By NCCL, for sums over at least two GPUs, which MakeDevices has made and which outlive it.
-  // Takes seconds. Errors: NCCL is missing, with the remedy, or it refuses these GPUs.
+  // Takes seconds. Errors: NCCL is missing, with the remedy, or it refuses these GPUs. The process
+  // ends, with the remedy in the log, where a call of NCCL does not return.
   absl::StatusOr<std::unique_ptr<Communicator>> MakeNccl(const TowerDevices& gpus) const;
   size_t num_devices() const { return 1 + others_.size(); }
   // The CPU computes in float32, whatever the precision.

@@ -8,8 +8,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "worker/device/cuda/nccl_library.h"
 
 namespace lockstep::test {
@@ -44,6 +46,9 @@ class FakeNccl {
   void FailAsynchronously(int64_t group) { endless_group_ = groups_ + group; }
   // The so-many-th group from now on does not end, and no call tells of it.
   void Stall(int64_t group) { stalled_group_ = groups_ + group; }
+  // The next call of this name does not return until Resume, which any thread may call, once.
+  void HangIn(std::string call) { hanging_call_ = std::move(call); }
+  void Resume() { resumed_.Notify(); }
   // Whether each of its calls for a group was made under the LaunchLock, alone.
   bool launches_alone() const { return launches_alone_; }
   // So far, but those of ncclCommGetAsyncError.
@@ -94,6 +99,8 @@ class FakeNccl {
   int64_t calls_ = 0;
   int64_t failing_call_ = -1;
   std::string failed_call_;
+  std::string hanging_call_;
+  absl::Notification resumed_;
   const worker::cuda::NcclLibrary library_;  // last: made by the functions
 };
 

@@ -21,6 +21,10 @@ namespace {
 // Of looks at the events: little beside a step, and nothing that a GPU notices.
 constexpr absl::Duration kPollInterval = absl::Microseconds(50);
 
+constexpr char kWithoutPeers[] =
+    ". Remedy: NCCL_P2P_DISABLE=1, where an IOMMU or PCIe access control breaks copies between "
+    "GPUs; NCCL_DEBUG=INFO tells more";
+
 // One number on each GPU, and the stream and event with which it takes part in their sum.
 class FirstSum {
  public:
@@ -58,28 +62,47 @@ class FirstSum {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Create(
-    const NcclLibrary* library, std::vector<CudaDevice*> gpus, absl::Duration limit) {
+    const NcclLibrary* library, std::vector<CudaDevice*> gpus, NcclOptions options) {
   LOCKSTEP_CHECK(gpus.size() > 1);
   std::vector<int> ordinals;
   for (const CudaDevice* const gpu : gpus) ordinals.push_back(gpu->ordinal());
-  std::unique_ptr<NcclCommunicator> made(new NcclCommunicator(library, std::move(gpus)));
+  std::unique_ptr<NcclCommunicator> made(
+      new NcclCommunicator(library, std::move(gpus), std::move(options)));
   std::vector<NcclComm> comms(ordinals.size());
-  LOCKSTEP_RETURN_IF_ERROR(library->ToStatus(
-      (*library)->CommInitAll(comms.data(), static_cast<int>(comms.size()), ordinals.data()),
-      absl::StrCat(made->names(), ": ncclCommInitAll")));
+  {
+    constexpr char kCall[] = "ncclCommInitAll";
+    const CallWatchdog::Watch watch(&made->watchdog_, kCall, made->options_.connect_limit);
+    LOCKSTEP_RETURN_IF_ERROR(library->ToStatus(
+        (*library)->CommInitAll(comms.data(), static_cast<int>(comms.size()), ordinals.data()),
+        absl::StrCat(made->names(), ": ", kCall)));
+  }
   made->comms_ = std::move(comms);
-  LOCKSTEP_RETURN_IF_ERROR(made->Connect(limit));
+  LOCKSTEP_RETURN_IF_ERROR(made->Connect());
+  made->group_limit_ = made->options_.call_limit;
   return made;
 }
 
-NcclCommunicator::NcclCommunicator(const NcclLibrary* library, std::vector<CudaDevice*> gpus)
-    : library_(library), gpus_(std::move(gpus)) {}
+NcclCommunicator::NcclCommunicator(const NcclLibrary* library, std::vector<CudaDevice*> gpus,
+                                   NcclOptions options)
+    : library_(library),
+      gpus_(std::move(gpus)),
+      options_(std::move(options)),
+      group_limit_(options_.connect_limit),
+      watchdog_([this](const CallWatchdog::LateCall& call) { OnLate(call); }) {}
 
-absl::Status NcclCommunicator::Connect(absl::Duration limit) {
+void NcclCommunicator::OnLate(const CallWatchdog::LateCall& call) const {
+  if (options_.on_stuck == nullptr) return;
+  options_.on_stuck(absl::StrCat(names(), ": ", call.name, " has not returned within ",
+                                 absl::FormatDuration(call.limit), kWithoutPeers,
+                                 "; or cross_tower_ops { reduction_to_one_device {} } in the job, "
+                                 "which does without NCCL"));
+}
+
+absl::Status NcclCommunicator::Connect() {
   FirstSum first;
   absl::Status status = first.Prepare(gpus_);
   if (status.ok()) status = ReduceToFirst(first.values(), first.streams());
-  if (status.ok()) status = AwaitFor(first.RecordEvents(), limit);
+  if (status.ok()) status = AwaitFor(first.RecordEvents(), options_.first_sum_limit);
   // Before `first` goes: its streams wait for what NCCL has launched.
   if (!status.ok()) Abort(status);
   return status;
@@ -87,6 +110,7 @@ absl::Status NcclCommunicator::Connect(absl::Duration limit) {
 
 NcclCommunicator::~NcclCommunicator() {
   for (const NcclComm comm : comms_) {
+    const CallWatchdog::Watch watch(&watchdog_, "ncclCommDestroy", options_.call_limit);
     const absl::Status status =
         library_->ToStatus((*library_)->CommDestroy(comm), "ncclCommDestroy");
     if (!status.ok()) log::Warning(absl::StrCat(names(), ": ", status.message()));
@@ -128,10 +152,9 @@ absl::Status NcclCommunicator::AwaitFor(std::span<Event* const> by_device, absl:
     if (reached == by_device.size()) return absl::OkStatus();
     if (const absl::Status error = AsyncError(); !error.ok()) return Fail(error);
     if (Clock::Real()->Monotonic() - begin >= limit) {
-      return Fail(absl::DeadlineExceededError(
-          absl::StrCat("ncclReduce: expected a sum within ", absl::FormatDuration(limit),
-                       ", got none. Remedy: NCCL_P2P_DISABLE=1, where an IOMMU or PCIe access "
-                       "control breaks copies between GPUs; NCCL_DEBUG=INFO tells more")));
+      return Fail(absl::DeadlineExceededError(absl::StrCat("ncclReduce: expected a sum within ",
+                                                           absl::FormatDuration(limit),
+                                                           ", got none", kWithoutPeers)));
     }
     absl::SleepFor(kPollInterval);
   }
@@ -167,6 +190,7 @@ absl::Status NcclCommunicator::Enqueue(std::span<const MutableTensorView> by_dev
     break;
   }
   // Also after an error, which it returns, and with which it launches nothing.
+  const CallWatchdog::Watch watch(&watchdog_, "ncclGroupEnd", group_limit_);
   status.Update(library_->ToStatus((*library_)->GroupEnd(), "ncclGroupEnd"));
   return status;
 }
@@ -177,6 +201,7 @@ void NcclCommunicator::Abort(const absl::Status& step) {
     failure_ = Annotate(step, absl::StrCat(names(), ": NCCL was aborted, because a step failed"));
   }
   for (const NcclComm comm : std::exchange(comms_, {})) {
+    const CallWatchdog::Watch watch(&watchdog_, "ncclCommAbort", options_.call_limit);
     const absl::Status status = library_->ToStatus((*library_)->CommAbort(comm), "ncclCommAbort");
     if (!status.ok()) log::Warning(absl::StrCat(names(), ": ", status.message()));
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "common/base/exit_code.h"
 #include "common/tensor/tensor.h"
 #include "tests/support/cuda/fake_driver.h"
@@ -166,8 +167,9 @@ TEST_CASE("a first sum that some GPUs alone have begun, that fails or stalls end
     const size_t live = FakeDriver::Current().live();
     FakeNccl nccl;
     fail(&nccl);
-    const absl::Status status =
-        NcclCommunicator::Create(nccl.library(), ranks.gpus(), absl::ZeroDuration()).status();
+    const absl::Status status = NcclCommunicator::Create(nccl.library(), ranks.gpus(),
+                                                         {.first_sum_limit = absl::ZeroDuration()})
+                                    .status();
     CHECK(nccl.aborted() == 3);
     CHECK(FakeDriver::Current().live() == live);
     for (const CudaDevice* const gpu : ranks.gpus()) CHECK(gpu->status().ok());
@@ -191,6 +193,53 @@ TEST_CASE("a GPU without memory for the first sum is named, and keeps no communi
   CHECK(absl::IsResourceExhausted(refused));
   CHECK_THAT(std::string(refused.message()), Catch::StartsWith("cuda:1: no memory for 4 bytes"));
   CHECK(nccl.live() == 0);
+}
+
+// What a communicator tells of a call that does not return until then, when the process would end.
+// The limit may be over for others, too, on a machine that is busy.
+std::function<void(const std::string&)> ResumeCall(const char* call, FakeNccl* nccl,
+                                                   std::string* told) {
+  return [call, nccl, told](const std::string& what) {
+    if (!told->empty() || !absl::StrContains(what, call)) return;
+    *told = what;
+    nccl->Resume();
+  };
+}
+
+TEST_CASE("a call of NCCL that does not return is told of, with the GPUs, the time and a remedy") {
+  constexpr absl::Duration kShort = absl::Milliseconds(1);
+  const auto told = [](const char* call, NcclOptions options) {
+    const Ranks ranks(2);
+    FakeNccl nccl;
+    nccl.HangIn(call);
+    std::string what;
+    options.on_stuck = ResumeCall(call, &nccl, &what);
+    CHECK(NcclCommunicator::Create(nccl.library(), ranks.gpus(), options).ok());
+    return what;
+  };
+  CHECK_THAT(told("ncclCommInitAll", {.connect_limit = kShort}),
+             Catch::StartsWith("cuda:0,cuda:1: ncclCommInitAll has not returned within 1ms. "
+                               "Remedy: NCCL_P2P_DISABLE=1") &&
+                 Catch::Contains("reduction_to_one_device"));
+  CHECK_THAT(told("ncclGroupEnd", {.connect_limit = kShort}),
+             Catch::StartsWith("cuda:0,cuda:1: ncclGroupEnd has not returned within 1ms. "));
+  CHECK_THAT(told("ncclCommDestroy", {.call_limit = kShort}),
+             Catch::StartsWith("cuda:0,cuda:1: ncclCommDestroy has not returned within 1ms. "));
+}
+
+TEST_CASE("a step's call of NCCL has a limit of its own") {
+  Ranks ranks(2);
+  FakeNccl nccl;
+  std::string what;
+  const auto communicator = *NcclCommunicator::Create(
+      nccl.library(), ranks.gpus(),
+      {.call_limit = absl::Milliseconds(2), .on_stuck = ResumeCall("ncclGroupEnd", &nccl, &what)});
+  const std::vector<Stream*> streams = ranks.streams();
+  const std::vector<MutableTensorView> values = ranks.Fill();
+  nccl.HangIn("ncclGroupEnd");
+  CHECK(communicator->ReduceToFirst(values, streams).ok());
+  CHECK_THAT(what, Catch::StartsWith("cuda:0,cuda:1: ncclGroupEnd has not returned within 2ms. "));
+  CHECK(ranks.Read(0) == std::vector<float>{3, 6, 9, 12, 15});
 }
 
 TEST_CASE("after an abort each reduction is refused, and nothing waits") {
