@@ -139,6 +139,11 @@ int64_t FakeDriver::allocations() const {
   return allocations_;
 }
 
+int64_t FakeDriver::pinned_allocations() const {
+  absl::MutexLock lock(&mutex_);
+  return pinned_allocations_;
+}
+
 void FakeDriver::BlockPageableCopies() {
   absl::MutexLock lock(&mutex_);
   blocks_pageable_copies_ = true;

@@ -73,8 +73,9 @@ class FakeDriver {
   // How many of them were from memory that is neither pinned nor registered.
   int64_t copies_from_pageable() const;
 
-  // How often cuMemAlloc gave memory.
+  // How often cuMemAlloc gave memory, and cuMemHostAlloc.
   int64_t allocations() const;
+  int64_t pinned_allocations() const;
 
   // From now on a copy to memory that is neither pinned nor registered returns when it is done, as
   // a driver's does.
@@ -197,6 +198,7 @@ class FakeDriver {
   std::set<std::pair<int, int>> enabled_links_ ABSL_GUARDED_BY(mutex_);
   int64_t copies_to_device_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t allocations_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t pinned_allocations_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t copies_from_pageable_ ABSL_GUARDED_BY(mutex_) = 0;
   bool blocks_pageable_copies_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_hung_ ABSL_GUARDED_BY(mutex_) = false;

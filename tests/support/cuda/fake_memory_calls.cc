@@ -58,6 +58,7 @@ void FakeMemoryCalls::AddTo(DriverFunctions* functions) {
       auto buffer = driver.work_.AllocatePinned(bytes);
       if (!buffer.ok()) return kErrorOutOfMemory;
       *memory = buffer->get();
+      ++driver.pinned_allocations_;
       driver.pinned_[*memory] = {*std::move(buffer), bytes};
       return kSuccess;
     });
