@@ -59,7 +59,8 @@ float Rate(float base, const PolynomialSchedule& schedule, GlobalStep step) {
   } else {
     done = Quotient(std::min(step.value(), schedule.decay_steps), schedule.decay_steps);
   }
-  return (base - schedule.end) * std::pow(1.0f - done, schedule.power) + schedule.end;
+  return (base - schedule.end) * std::pow(std::max(0.0f, 1.0f - done), schedule.power) +
+         schedule.end;
 }
 
 float Rate(float base, const CosineSchedule& schedule, GlobalStep step) {

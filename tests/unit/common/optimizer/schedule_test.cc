@@ -85,6 +85,20 @@ TEST_CASE("polynomial decay rests at its end, or begins again in cycles") {
   CheckAgainst({.base = .05f, .kind = root}, {{5, .049f * std::sqrt(.5f) + .001f}});
 }
 
+// 15270683 is 1526 * 10007 + 1, and its product with the rounded reciprocal of 10007 is 1526.
+TEST_CASE("a period ends at its end where the reciprocal takes the next step for its last") {
+  for (const float power : {.5f, 1.0f, 3.0f}) {
+    CAPTURE(power);
+    const PolynomialSchedule cycle{.decay_steps = 10007, .end = 0, .power = power, .cycle = true};
+    for (const int64_t step : {15270682, 15270683}) {
+      CAPTURE(step);
+      const float rate = LearningRateAt({.base = .1f, .kind = cycle}, GlobalStep(step));
+      CHECK(std::isfinite(rate));
+      CHECK(rate >= 0);
+    }
+  }
+}
+
 TEST_CASE("natural exponential and inverse time decay follow their formulas") {
   for (const int64_t step : {0, 1, 5, 23}) {
     CAPTURE(step);
