@@ -9,6 +9,7 @@
 #include "chief/checkpoint/restorable.h"
 #include "chief/plan/check_batches.h"
 #include "chief/plan/csv_columns.h"
+#include "chief/plan/finite_rate.h"
 #include "chief/plan/losses.h"
 #include "chief/plan/place.h"
 #include "chief/plan/step_count.h"
@@ -225,6 +226,7 @@ absl::StatusOr<JobPlan> MakePlan(const std::string& job_file, const ClusterSpec&
       Annotate(CheckBatches(plan.job, plan.examples, static_cast<int64_t>(cluster.workers.size()),
                             plan.max_steps),
                job_file));
+  LOCKSTEP_RETURN_IF_ERROR(Annotate(CheckFiniteRate(plan.job, plan.max_steps), job_file));
 
   LOCKSTEP_RETURN_IF_ERROR(PlanStart(start, job_file, &plan));
   LOCKSTEP_RETURN_IF_ERROR(MakeCheckpointFolder(job_file, plan.job));
