@@ -11,7 +11,6 @@ namespace lockstep::conformance {
 namespace {
 
 using worker::ScheduleSpec;
-using worker::Topology;
 using worker::Traffic;
 using Floats = std::vector<float>;
 

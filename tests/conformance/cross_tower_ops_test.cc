@@ -31,7 +31,6 @@ using worker::MultiWorkerAllReduceOptions;
 using worker::PackingOptions;
 using worker::PerDevice;
 using worker::ReductionToOneDevice;
-using worker::Topology;
 using worker::ValueDestinationPair;
 
 const std::vector<PackingOptions> kPackers = {

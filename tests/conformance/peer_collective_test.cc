@@ -156,8 +156,7 @@ TEST_CASE("a gathered tensor has every tower's share, in the order of their rank
   const bool shared_memory = GENERATE(false, true);
   test::PeerWorkers workers(3);
   uint64_t view = 0;
-  for (const worker::Topology& topology :
-       {worker::Topology{2, 1}, worker::Topology{3, 1}, worker::Topology{2, 3}}) {
+  for (const Topology& topology : {Topology{2, 1}, Topology{3, 1}, Topology{2, 3}}) {
     const int n = topology.num_participants();
     // The last ones are more than one message.
     GroupReduction reduction =

@@ -14,7 +14,6 @@
 namespace lockstep::test {
 namespace {
 
-using worker::Topology;
 using worker::test::ReductionsFor;
 
 constexpr int kSteps = 200;

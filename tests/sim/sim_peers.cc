@@ -18,7 +18,7 @@ constexpr absl::Duration kMostSilence = absl::Seconds(8);
 constexpr absl::Duration kAftermath = absl::Seconds(1);
 
 worker::GroupReduction Plan(const PeerOptions& options, int workers) {
-  const worker::Topology topology{workers, options.towers};
+  const Topology topology{workers, options.towers};
   std::vector<worker::TensorSpec> tensors;
   for (const int64_t length : options.lengths) {
     tensors.push_back({absl::StrCat("t", tensors.size()), DType::kFloat32, Shape({length})});

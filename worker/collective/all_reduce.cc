@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
+#include "common/reduction/check_algorithm.h"
 #include "worker/collective/gathered_batch.h"
 
 namespace lockstep::worker {
@@ -48,20 +50,10 @@ absl::StatusOr<std::vector<Mirrored>> AllReduceBase::BatchAllReduce(
 }
 
 absl::StatusOr<std::unique_ptr<AllReduce>> AllReduce::Create(const AllReduceOptions& options) {
-  ReductionAlgorithm algorithm = ReductionAlgorithm::kHierarchicalCopy;
-  if (options.all_reduce_alg == Name(ReductionAlgorithm::kNccl)) {
-    algorithm = ReductionAlgorithm::kNccl;
-  } else if (options.all_reduce_alg != Name(ReductionAlgorithm::kHierarchicalCopy)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("all_reduce_alg: expected nccl or hierarchical_copy, got \"",
-                     options.all_reduce_alg, "\". Remedy: choose one of them"));
-  }
-  if (NeedsGpus(algorithm) && !options.has_gpus) {
-    return absl::InvalidArgumentError(
-        "all_reduce_alg: nccl needs GPUs, got towers on CPUs. Remedy: choose hierarchical_copy, "
-        "or ReductionToOneDevice");
-  }
-  return std::unique_ptr<AllReduce>(new AllReduce(algorithm, options.packing));
+  const absl::StatusOr<ReductionAlgorithm> algorithm =
+      ParseAllReduceAlgorithm(options.all_reduce_alg, options.has_gpus);
+  if (!algorithm.ok()) return Annotate(algorithm.status(), "all_reduce_alg");
+  return std::unique_ptr<AllReduce>(new AllReduce(*algorithm, options.packing));
 }
 
 absl::StatusOr<BatchPlan> AllReduce::Plan(const Topology& topology,

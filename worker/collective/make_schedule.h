@@ -7,19 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "common/reduction/algorithm.h"
+#include "common/reduction/check_algorithm.h"
 #include "worker/collective/schedule.h"
 
 namespace lockstep::worker {
-
-struct Topology {
-  int workers = 1;
-  int towers = 1;  // of each worker
-
-  int num_participants() const { return workers * towers; }
-  int rank(int worker, int tower) const { return worker * towers + tower; }
-
-  friend bool operator==(const Topology&, const Topology&) = default;
-};
 
 struct ScheduleSpec {
   ReductionAlgorithm algorithm = ReductionAlgorithm::kXring;
@@ -34,9 +25,8 @@ struct ScheduleSpec {
   size_t length = 0;  // elements
 };
 
-// INVALID_ARGUMENT naming field, expected and got: no participants; more shards than there are
-// towers (ring) or gather devices (shuffle); a ring of one; nccl or hierarchical_copy on several
-// workers; root out of range. With one participant a schedule is the division of a mean alone.
+// INVALID_ARGUMENT naming field, expected and got: what CheckAlgorithm refuses; index or root out
+// of range. With one participant a schedule is the division of a mean alone.
 absl::StatusOr<Schedule> MakeSchedule(const ScheduleSpec& spec);
 
 }  // namespace lockstep::worker

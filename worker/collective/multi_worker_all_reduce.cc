@@ -4,14 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/reduction/check_algorithm.h"
 
 namespace lockstep::worker {
 namespace {
-
-absl::Status InRange(size_t number, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat("all_reduce_spec, range ", number, ": ", status.message()));
-}
 
 std::string Describe(const Topology& topology) {
   return absl::StrCat(topology.workers, " workers with ", topology.towers, " towers each");
@@ -21,19 +17,8 @@ std::string Describe(const Topology& topology) {
 
 absl::StatusOr<std::unique_ptr<MultiWorkerAllReduce>> MultiWorkerAllReduce::Create(
     const MultiWorkerAllReduceOptions& options) {
-  const auto ranges = options.all_reduce_spec.ranges();
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    if (NeedsGpus(ranges[i].algorithm) && !options.has_gpus) {
-      return InRange(i, absl::InvalidArgumentError(absl::StrCat(
-                            Name(ranges[i].algorithm),
-                            " needs GPUs, got towers on CPUs. Remedy: use pscpu/pscpu, pscpu, "
-                            "xring or rechd")));
-    }
-    const ScheduleSpec spec{ranges[i].algorithm, options.topology, ranges[i].shards};
-    if (const absl::Status status = MakeSchedule(spec).status(); !status.ok()) {
-      return InRange(i, status);
-    }
-  }
+  LOCKSTEP_RETURN_IF_ERROR(
+      CheckAllReduceSpec(options.all_reduce_spec, options.topology, options.has_gpus));
   return std::unique_ptr<MultiWorkerAllReduce>(new MultiWorkerAllReduce(options));
 }
 

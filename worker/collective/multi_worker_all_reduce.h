@@ -19,8 +19,7 @@ struct MultiWorkerAllReduceOptions {
 
 class MultiWorkerAllReduce : public AllReduceBase {
  public:
-  // INVALID_ARGUMENT, naming the range: an algorithm that needs GPUs without them, or that cannot
-  // run on the topology.
+  // INVALID_ARGUMENT: CheckAllReduceSpec refuses.
   static absl::StatusOr<std::unique_ptr<MultiWorkerAllReduce>> Create(
       const MultiWorkerAllReduceOptions& options);
 

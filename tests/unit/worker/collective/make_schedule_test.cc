@@ -55,7 +55,7 @@ TEST_CASE("a schedule that an algorithm does not have is refused") {
   CheckRefused(Spec(ReductionAlgorithm::kHierarchicalCopy, {2, 4}), "towers of one worker");
   CheckRefused(Spec(ReductionAlgorithm::kPscpu, {0, 1}), "no participants");
   CheckRefused(Spec(ReductionAlgorithm::kPscpu, {1, 0}), "no participants");
-  CheckRefused(Spec(ReductionAlgorithm::kPscpu, {1, 2}, 0), "shards 0");
+  CheckRefused(Spec(ReductionAlgorithm::kPscpu, {1, 2}, 0), "shards: expected at least 1, got 0");
   ScheduleSpec rooted = Spec(ReductionAlgorithm::kReductionToOne, {2, 1});
   rooted.root = 2;
   CheckRefused(rooted, "root 2 of 2 participants");
