@@ -3,7 +3,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/job_rules.h"
 #include "common/config/rule.h"
-#include "common/reduction/all_reduce_spec.h"
+#include "common/reduction/check_algorithm.h"
 
 namespace lockstep {
 namespace {
@@ -13,6 +13,7 @@ using Replicated = StrategyDef::Replicated;
 constexpr char kReplicated[] = "strategy.replicated";
 constexpr char kMode[] = "strategy.replicated.mode";
 constexpr char kOps[] = "strategy.replicated.cross_tower_ops";
+constexpr char kSpec[] = "strategy.replicated.cross_tower_ops.multi_worker_all_reduce";
 constexpr char kOpsOfGpus[] = "strategy.parameter_server.cross_tower_ops";
 constexpr int64_t kHierarchicalTowers = 8;
 
@@ -35,6 +36,10 @@ absl::Status CheckMode(const Replicated& replicated, int64_t towers) {
   if (replicated.has_cross_tower_ops() && replicated.mode() != Replicated::MODE_UNSPECIFIED) {
     return Broken(kMode, "cross_tower_ops stands in its place", "keep one of the two");
   }
+  if (replicated.mode() == Replicated::NCCL) {
+    return Broken(kMode, "NCCL needs GPUs, and replicated towers are reduced on the host",
+                  "use CPU, GPU or COLLECTIVE, or leave it out");
+  }
   if (replicated.mode() != Replicated::HIERARCHICAL || towers == kHierarchicalTowers) {
     return absl::OkStatus();
   }
@@ -43,16 +48,35 @@ absl::Status CheckMode(const Replicated& replicated, int64_t towers) {
       absl::StrCat("set towers: ", kHierarchicalTowers, ", or use another mode"));
 }
 
+// `ops` is the path of the cross_tower_ops, `has_gpus` whether they reduce on GPUs.
+absl::Status CheckAlgorithmOf(const CrossTowerOpsDef::AllReduce& all_reduce, absl::string_view ops,
+                              bool has_gpus) {
+  const std::string& given = all_reduce.all_reduce_alg();
+  const absl::string_view name = given.empty() ? Name(ReductionAlgorithm::kNccl) : given;
+  return Annotate(ParseAllReduceAlgorithm(name, has_gpus).status(),
+                  absl::StrCat(ops, ".all_reduce.all_reduce_alg"));
+}
+
+// TensorFlow's default where the job says nothing.
+absl::StatusOr<AllReduceSpec> SpecOf(const CrossTowerOpsDef::MultiWorkerAllReduce& all_reduce) {
+  const std::string& given = all_reduce.all_reduce_spec();
+  return given.empty() ? AllReduceSpec() : AllReduceSpec::Parse(given);
+}
+
+// These reduce on the host, also the towers of GPUs.
 absl::Status CheckOps(const CrossTowerOpsDef& ops) {
-  if (ops.kind_case() == CrossTowerOpsDef::KIND_NOT_SET) {
-    return Broken(kOps, "it names no op",
-                  "write reduction_to_one_device {}, all_reduce {}, multi_worker_all_reduce {} or "
-                  "collective_all_reduce {}");
+  switch (ops.kind_case()) {
+    case CrossTowerOpsDef::kAllReduce:
+      return CheckAlgorithmOf(ops.all_reduce(), kOps, /*has_gpus=*/false);
+    case CrossTowerOpsDef::kMultiWorkerAllReduce:
+      return Annotate(SpecOf(ops.multi_worker_all_reduce()).status(), kSpec);
+    case CrossTowerOpsDef::KIND_NOT_SET:
+      return Broken(kOps, "it names no op",
+                    "write reduction_to_one_device {}, all_reduce {}, multi_worker_all_reduce {} "
+                    "or collective_all_reduce {}");
+    default:
+      return absl::OkStatus();
   }
-  const std::string& spec = ops.multi_worker_all_reduce().all_reduce_spec();
-  if (spec.empty()) return absl::OkStatus();
-  return Annotate(AllReduceSpec::Parse(spec).status(),
-                  absl::StrCat(kOps, ".multi_worker_all_reduce"));
 }
 
 // Those of a parameter_server: the worker's first GPU pushes what all have computed.
@@ -66,13 +90,7 @@ absl::Status CheckOpsOfGpus(const CrossTowerOpsDef& ops) {
                     absl::StrCat("expected 0, the GPU that pushes, got ", device), "remove it");
     }
     case CrossTowerOpsDef::kAllReduce: {
-      const std::string& algorithm = ops.all_reduce().all_reduce_alg();
-      if (!algorithm.empty() && algorithm != "nccl" && algorithm != "hierarchical_copy") {
-        return Broken(
-            absl::StrCat(kOpsOfGpus, ".all_reduce.all_reduce_alg"),
-            absl::StrCat("expected \"nccl\" or \"hierarchical_copy\", got \"", algorithm, "\""),
-            "remove it");
-      }
+      LOCKSTEP_RETURN_IF_ERROR(CheckAlgorithmOf(ops.all_reduce(), kOpsOfGpus, /*has_gpus=*/true));
       if (!ops.all_reduce().has_packing()) return absl::OkStatus();
       return Broken(absl::StrCat(kOpsOfGpus, ".all_reduce.packing"),
                     "each gradient is reduced as soon as it is there", "remove it");
@@ -102,6 +120,15 @@ absl::Status CheckRoot(const JobDef& job, int64_t num_workers) {
   return Broken(absl::StrCat(kOps, ".reduction_to_one_device.reduce_to_device"),
                 absl::StrCat("expected 0 to ", towers - 1, ", one of all towers, got ", root),
                 "lower it, or remove it for 0");
+}
+
+absl::Status CheckSpec(const JobDef& job, int64_t num_workers) {
+  const CrossTowerOpsDef& ops = job.strategy().replicated().cross_tower_ops();
+  if (!ops.has_multi_worker_all_reduce()) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(const AllReduceSpec spec, SpecOf(ops.multi_worker_all_reduce()));
+  const Topology topology{.workers = static_cast<int>(num_workers),
+                          .towers = static_cast<int>(TowersOf(job))};
+  return Annotate(CheckAllReduceSpec(spec, topology, /*has_gpus=*/false), kSpec);
 }
 
 }  // namespace
@@ -141,6 +168,7 @@ absl::Status CheckStrategy(const JobDef& job, int64_t num_workers) {
   if (!job.strategy().has_replicated()) return absl::OkStatus();
   LOCKSTEP_RETURN_IF_ERROR(CheckOneWorker(job.strategy().replicated(), num_workers));
   LOCKSTEP_RETURN_IF_ERROR(CheckRoot(job, num_workers));
+  LOCKSTEP_RETURN_IF_ERROR(CheckSpec(job, num_workers));
   if (job.sync().replicas_to_aggregate() == num_workers) return absl::OkStatus();
   return Broken(
       "sync.replicas_to_aggregate",

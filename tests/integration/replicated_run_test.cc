@@ -73,8 +73,11 @@ TEST_CASE("what the group cannot do ends every process with 78 and the field, wi
   const auto ops = [](const std::string& text) { return "cross_tower_ops { " + text + " }"; };
   const auto [fields, place] = GENERATE_COPY(table<std::string, std::string>(
       {{"mode: CPU", "strategy.replicated.mode: CPU reduces the towers of one worker"},
-       {"mode: NCCL", "strategy.replicated.mode: NCCL reduces the towers of one worker"},
-       {ops("all_reduce {}"), "strategy.replicated.cross_tower_ops.all_reduce: "},
+       {"mode: NCCL", "strategy.replicated.mode: NCCL needs GPUs"},
+       {ops("all_reduce { all_reduce_alg: 'hierarchical_copy' }"),
+        "strategy.replicated.cross_tower_ops.all_reduce: it reduces the towers of one worker"},
+       {ops("all_reduce {}"), "all_reduce.all_reduce_alg: nccl needs GPUs"},
+       {ops("multi_worker_all_reduce { all_reduce_spec: 'pscpu#5' }"), "expected at most 2"},
        {ops("multi_worker_all_reduce { all_reduce_spec: 'psgpu' }"), "psgpu needs GPUs"},
        {ops("multi_worker_all_reduce { all_reduce_spec: 'pscpu:2k' }"),
         "character 9: not well formed"}}));

@@ -366,7 +366,7 @@ TEST_CASE("What reduces the towers of one worker is refused for several") {
     REQUIRE(loaded.ok());
     return ValidateJob(&loaded->job, workers);
   };
-  for (const char* const mode : {"CPU", "GPU", "HIERARCHICAL", "NCCL"}) {
+  for (const char* const mode : {"CPU", "GPU", "HIERARCHICAL"}) {
     CAPTURE(mode);
     const std::string fields = std::string("mode: ") + mode;
     CHECK_THAT(std::string(with_workers(fields, 2).message()),
