@@ -74,9 +74,7 @@ absl::StatusOr<ExampleTable> ReadIdxPair(const DataFile& source) {
 
 // Makes one example of `rows` rows.
 absl::Status GroupRows(int64_t rows, Records* records) {
-  std::vector<int64_t> dims = {rows};
-  dims.insert(dims.end(), records->shape.dims().begin(), records->shape.dims().end());
-  LOCKSTEP_ASSIGN_OR_RETURN(records->shape, Shape::Create(dims));
+  LOCKSTEP_ASSIGN_OR_RETURN(records->shape, ShapeOfRows(rows, records->shape));
   records->count /= rows;
   return absl::OkStatus();
 }

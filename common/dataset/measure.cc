@@ -35,10 +35,8 @@ absl::Status CountExamples(const DataFile& file, const DataDef& data, const Exam
   LOCKSTEP_ASSIGN_OR_RETURN(measure->rows_per_sequence,
                             RowsPerSequence(file.features, rows, file.states, states));
   measure->count = rows / measure->rows_per_sequence;
-  if (measure->rows_per_sequence == 1) return absl::OkStatus();
-  std::vector<int64_t> dims = {measure->rows_per_sequence};
-  dims.insert(dims.end(), measure->shape.dims().begin(), measure->shape.dims().end());
-  LOCKSTEP_ASSIGN_OR_RETURN(measure->shape, Shape::Create(dims));
+  LOCKSTEP_ASSIGN_OR_RETURN(measure->shape,
+                            ShapeOfRows(measure->rows_per_sequence, measure->shape));
   return absl::OkStatus();
 }
 
@@ -49,11 +47,6 @@ absl::StatusOr<int64_t> CountRows(CsvReader reader) {
     if (!found) return rows;
     ++rows;
   }
-}
-
-// Of the labels of an example, from that of a row.
-Shape LabelShape(const Shape& row, int64_t rows_per_sequence) {
-  return row.rank() == 0 && rows_per_sequence > 1 ? Shape({rows_per_sequence}) : row;
 }
 
 // "column "age"": the feature of a CSV example.
@@ -94,8 +87,8 @@ absl::StatusOr<Measure> MeasureCsv(const DataFile& file, const CsvFormat& format
     LOCKSTEP_RETURN_IF_ERROR(CountExamples(file, data, spec, rows, &measure));
   }
   LOCKSTEP_RETURN_IF_ERROR(check(measure));
-  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.features, /*csv=*/true,
-                                           LabelShape(Shape(), measure.rows_per_sequence), spec));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Shape labels, ShapeOfRows(measure.rows_per_sequence, Shape()));
+  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.features, /*csv=*/true, labels, spec));
   int64_t rows = 0;
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const bool found, reader.Next());
@@ -129,8 +122,9 @@ absl::StatusOr<Measure> MeasureIdx(const DataFile& file, const DataDef& data,
   Measure measure{images.count, images.shape, {}};
   LOCKSTEP_RETURN_IF_ERROR(CountExamples(file, data, spec, images.count, &measure));
   LOCKSTEP_RETURN_IF_ERROR(check(measure));
-  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(
-      file.labels, /*csv=*/false, LabelShape(labels.shape, measure.rows_per_sequence), spec));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Shape label,
+                            ShapeOfRows(measure.rows_per_sequence, labels.shape));
+  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.labels, /*csv=*/false, label, spec));
   LOCKSTEP_RETURN_IF_ERROR(CheckIdxLabels(file, spec, num_classes));
   return measure;
 }

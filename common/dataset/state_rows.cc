@@ -161,6 +161,13 @@ absl::StatusOr<int64_t> RowsPerSequence(const std::string& examples, int64_t row
       " has a row for each time step, one for every so many of them."));
 }
 
+absl::StatusOr<Shape> ShapeOfRows(int64_t rows_per_sequence, const Shape& row) {
+  if (rows_per_sequence == 1) return row;
+  std::vector<int64_t> dims = {rows_per_sequence};
+  dims.insert(dims.end(), row.dims().begin(), row.dims().end());
+  return Shape::Create(dims);
+}
+
 absl::StatusOr<std::vector<Tensor>> MakeStates(const DataDef& data,
                                                const std::vector<Records>& states,
                                                const ExampleSpec& spec) {

@@ -41,6 +41,10 @@ absl::StatusOr<int64_t> RowsPerSequence(const std::string& examples, int64_t row
                                         const std::vector<StateFile>& files,
                                         const std::vector<Records>& states);
 
+// Of an example that is so many rows of a file, from the shape of a row. INVALID_ARGUMENT as
+// Shape::Create.
+absl::StatusOr<Shape> ShapeOfRows(int64_t rows_per_sequence, const Shape& row);
+
 // From the order of data.state_inputs to that of the model: float32 [rows, units], empty for zeros.
 // The names have been checked. INVALID_ARGUMENT naming the state input for rows of another shape.
 absl::StatusOr<std::vector<Tensor>> MakeStates(const DataDef& data,

@@ -140,6 +140,29 @@ TEST_CASE("lines of sequences with one prediction for each sequence are refused 
   CHECK(MeasureDataset(files.data, files.spec).ok());
 }
 
+// Six rows [2] with labels of any shape, and two rows of a state input: sequences of three steps.
+TEST_CASE("labels of sequences have a row for each step, whatever the shape of a row") {
+  Files files;
+  files.data.clear_csv();
+  IdxFiles* const idx = files.data.mutable_idx();
+  idx->add_train_images(files.Write("rows", CountingIdx({6, 2})));
+  idx->add_train_labels(files.Write("labels", CountingIdx({6})));
+  files.data.mutable_state_inputs()->DeleteSubrange(1, 1);
+  files.data.mutable_state_inputs(0)->set_train(0, files.Write("h", "a,b,c\n1,2,3\n4,5,6\n"));
+  files.spec.state_inputs = {{"h", 3}};
+  files.spec.input_shape = Shape({3, 2});
+  files.spec.labels_per_example = 3;
+  CHECK(MeasureDataset(files.data, files.spec).ok());
+  for (const uint32_t numbers : {1, 3}) {
+    CAPTURE(numbers);
+    files.spec.labels_per_example = numbers;
+    idx->set_train_labels(0, files.Write("rank-2", CountingIdx({6, numbers})));
+    CHECK(ReadExamples(files.data, Split::kTrain)->labels.shape == Shape({3, numbers}));
+    CHECK_THAT(files.MeasureError(),
+               Contains(absl::StrCat("for each example, got the shape [3,", numbers, "]")));
+  }
+}
+
 TEST_CASE("several files of examples have a file of states each, which shards take along") {
   Files files;
   files.data.mutable_csv()->add_train(files.Write("more.csv", Files::Csv(2)));
