@@ -105,12 +105,7 @@ absl::StatusOr<ExampleTable> ReadFile(const DataFile& source, const SplitFiles& 
 
 absl::Status AppendRecords(const std::string& first_file, const std::string& file,
                            const Records& from, Records* to) {
-  if (from.shape != to->shape || from.type != to->type) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        file, ": expected ", Name(to->type), " records of shape ", to->shape.ToString(), " as in ",
-        first_file, ", got ", Name(from.type), " of shape ", from.shape.ToString(),
-        ". Remedy: name files of the same data set."));
-  }
+  LOCKSTEP_RETURN_IF_ERROR(CheckSameKind(first_file, to->kind(), file, from.kind()));
   to->count += from.count;
   return Append(file, absl::MakeConstSpan(from.bytes), &to->bytes);
 }

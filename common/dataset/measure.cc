@@ -16,6 +16,7 @@
 #include "common/dataset/split_files.h"
 #include "common/dataset/state_rows.h"
 #include "common/dataset/text.h"
+#include "common/dataset/transform_of_job.h"
 
 namespace lockstep {
 namespace {
@@ -23,8 +24,11 @@ namespace {
 struct Measure {
   int64_t count = 0;  // of examples
   Shape shape;
-  std::vector<std::string> columns;  // CSV with a header
+  ElementType type = ElementType::kFloat32;
+  std::vector<std::string> columns = {};  // CSV with a header
   int64_t rows_per_sequence = 1;
+  RecordKind labels = {};
+  std::vector<RecordKind> states = {};
 };
 
 // `rows` rows of the file are as its states say.
@@ -35,6 +39,7 @@ absl::Status CountExamples(const DataFile& file, const DataDef& data, const Exam
   LOCKSTEP_ASSIGN_OR_RETURN(measure->rows_per_sequence,
                             RowsPerSequence(file.features, rows, file.states, states));
   measure->count = rows / measure->rows_per_sequence;
+  for (const Records& state : states) measure->states.push_back(state.kind());
   LOCKSTEP_ASSIGN_OR_RETURN(measure->shape,
                             ShapeOfRows(measure->rows_per_sequence, measure->shape));
   return absl::OkStatus();
@@ -87,8 +92,10 @@ absl::StatusOr<Measure> MeasureCsv(const DataFile& file, const CsvFormat& format
     LOCKSTEP_RETURN_IF_ERROR(CountExamples(file, data, spec, rows, &measure));
   }
   LOCKSTEP_RETURN_IF_ERROR(check(measure));
-  LOCKSTEP_ASSIGN_OR_RETURN(const Shape labels, ShapeOfRows(measure.rows_per_sequence, Shape()));
-  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.features, /*csv=*/true, labels, spec));
+  measure.labels.type = ElementType::kFloat64;
+  LOCKSTEP_ASSIGN_OR_RETURN(measure.labels.shape, ShapeOfRows(measure.rows_per_sequence, Shape()));
+  LOCKSTEP_RETURN_IF_ERROR(
+      CheckLabelShape(file.features, /*csv=*/true, measure.labels.shape, spec));
   int64_t rows = 0;
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const bool found, reader.Next());
@@ -119,12 +126,13 @@ absl::StatusOr<Measure> MeasureIdx(const DataFile& file, const DataDef& data,
   LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader images, ReadIdxHeader(file.features));
   LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader labels, ReadIdxHeader(file.labels));
   LOCKSTEP_RETURN_IF_ERROR(CheckSameCount(file, images.count, labels.count));
-  Measure measure{images.count, images.shape, {}};
+  Measure measure{.count = images.count, .shape = images.shape, .type = images.type};
   LOCKSTEP_RETURN_IF_ERROR(CountExamples(file, data, spec, images.count, &measure));
   LOCKSTEP_RETURN_IF_ERROR(check(measure));
-  LOCKSTEP_ASSIGN_OR_RETURN(const Shape label,
+  measure.labels.type = labels.type;
+  LOCKSTEP_ASSIGN_OR_RETURN(measure.labels.shape,
                             ShapeOfRows(measure.rows_per_sequence, labels.shape));
-  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.labels, /*csv=*/false, label, spec));
+  LOCKSTEP_RETURN_IF_ERROR(CheckLabelShape(file.labels, /*csv=*/false, measure.labels.shape, spec));
   LOCKSTEP_RETURN_IF_ERROR(CheckIdxLabels(file, spec, num_classes));
   return measure;
 }
@@ -134,7 +142,7 @@ absl::Status CheckTextStates(const DataDef& data, const ExampleSpec& spec,
                              const TextMeasure& sizes) {
   const auto check = [&](std::vector<StateFile> states, int64_t count) -> absl::Status {
     const DataFile file{data.text().path(), data.text().path(), std::move(states)};
-    Measure measure{count, sizes.shape, {}};
+    Measure measure{.count = count, .shape = sizes.shape};
     LOCKSTEP_RETURN_IF_ERROR(CountExamples(file, data, spec, count, &measure));
     return CheckExamplesFit(data.text().path(), measure.shape, spec.input_shape);
   };
@@ -182,9 +190,24 @@ absl::Status CheckAlike(const std::string& first_file, const Measure& first,
                    ". Remedy: name training and test files of the same data set."));
 }
 
+// As the reader does before it appends a file to the first one of its worker.
+absl::Status CheckReadTogether(const DataFile& first_file, const Measure& first,
+                               const DataFile& file, const Measure& other) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckSameKind(first_file.features, {first.type, first.shape},
+                                         file.features, {other.type, other.shape}));
+  LOCKSTEP_RETURN_IF_ERROR(
+      CheckSameKind(first_file.labels, first.labels, file.labels, other.labels));
+  for (size_t state = 0; state < first.states.size(); ++state) {
+    LOCKSTEP_RETURN_IF_ERROR(CheckSameKind(first_file.features, first.states[state], file.features,
+                                           other.states[state]));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSpec& spec) {
+absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSpec& spec,
+                                            int64_t num_workers) {
   const bool is_text = data.has_text() && !data.has_idx() && !data.has_csv();
   int64_t num_classes = 0;
   if (spec.classifier) {
@@ -203,19 +226,26 @@ absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSp
                               return CheckExamplesFit(first_file.features, found.shape,
                                                       spec.input_shape);
                             }));
-  const auto count_like_first = [&](const DataFile& file) -> absl::StatusOr<int64_t> {
-    LOCKSTEP_ASSIGN_OR_RETURN(const Measure found, measure(file, [&](const Measure& found) {
-                                return CheckAlike(first_file.features, first, file.features, found);
-                              }));
-    return found.count;
+  const auto measure_like_first = [&](const DataFile& file) {
+    return measure(file, [&](const Measure& found) {
+      return CheckAlike(first_file.features, first, file.features, found);
+    });
   };
   DatasetSizes sizes{.train_files = {first.count},
                      .example_shape = first.shape,
                      .rows_per_sequence = first.rows_per_sequence,
                      .columns = first.columns};
+  const size_t num_shards = FileShardOf(data, {.num_replicas = num_workers}).count;
+  std::vector<Measure> measures = {first};
   for (size_t i = 1; i < train.files.size(); ++i) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const int64_t count, count_like_first(train.files[i]));
-    sizes.train_files.push_back(count);
+    LOCKSTEP_ASSIGN_OR_RETURN(Measure more, measure_like_first(train.files[i]));
+    if (i >= num_shards) {
+      const size_t first_of_worker = i % num_shards;
+      LOCKSTEP_RETURN_IF_ERROR(CheckReadTogether(train.files[first_of_worker],
+                                                 measures[first_of_worker], train.files[i], more));
+    }
+    sizes.train_files.push_back(more.count);
+    measures.push_back(std::move(more));
   }
   sizes.train = std::accumulate(sizes.train_files.begin(), sizes.train_files.end(), int64_t{0});
   if (test.files.empty()) return sizes;
@@ -223,7 +253,8 @@ absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSp
     return absl::InvalidArgumentError(
         "data.idx.test_labels: not set. Remedy: name the labels of data.idx.test_images.");
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(sizes.test, count_like_first(test.files.front()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Measure found, measure_like_first(test.files.front()));
+  sizes.test = found.count;
   return sizes;
 }
 

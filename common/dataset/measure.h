@@ -27,7 +27,9 @@ struct DatasetSizes {
 // found when the worker reads the file) and as CheckStateInputs; in addition INVALID_ARGUMENT for
 // test data without labels, of another shape, or with other columns than the training data, and
 // for examples that do not fit the model: their shape, their labels, their states, in a CSV file
-// their row indices. `spec` is the model's.
-absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSpec& spec);
+// their row indices. `spec` is the model's. `num_workers`: over whom data.auto_shard: FILE divides
+// the training files, of which one worker's have one type.
+absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSpec& spec,
+                                            int64_t num_workers = 1);
 
 }  // namespace lockstep

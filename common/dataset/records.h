@@ -11,12 +11,22 @@
 
 namespace lockstep {
 
+// What the records of one data set have in common.
+struct RecordKind {
+  ElementType type = ElementType::kUInt8;
+  Shape shape;  // of one record
+
+  friend bool operator==(const RecordKind&, const RecordKind&) = default;
+};
+
 // Movable value; the bytes are the elements in this machine's byte order, row-major.
 struct Records {
   ElementType type = ElementType::kUInt8;
   Shape shape;  // of one record
   int64_t count = 0;
   std::vector<std::byte> bytes;
+
+  RecordKind kind() const { return {type, shape}; }
 };
 
 // Calls visit(absl::Span<const T>) with all elements, T being the C++ type of records.type.

@@ -131,4 +131,13 @@ absl::Status CheckSameColumns(const std::string& first_file,
                    ". Remedy: name training and test files of the same data set."));
 }
 
+absl::Status CheckSameKind(const std::string& first_file, const RecordKind& first_kind,
+                           const std::string& file, const RecordKind& kind) {
+  if (kind == first_kind) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      file, ": expected ", Name(first_kind.type), " records of shape ", first_kind.shape.ToString(),
+      " as in ", first_file, ", got ", Name(kind.type), " of shape ", kind.shape.ToString(),
+      ". Remedy: name files of the same data set."));
+}
+
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/dataset/csv_reader.h"
 #include "common/dataset/example_table.h"
+#include "common/dataset/records.h"
 #include "common/dataset/state_rows.h"
 
 namespace lockstep {
@@ -38,5 +39,9 @@ absl::Status NoExamples(const DataFile& file);
 absl::Status CheckSameColumns(const std::string& first_file,
                               const std::vector<std::string>& first_columns,
                               const std::string& file, const std::vector<std::string>& columns);
+
+// The same where it has records of another kind, which one table cannot hold.
+absl::Status CheckSameKind(const std::string& first_file, const RecordKind& first_kind,
+                           const std::string& file, const RecordKind& kind);
 
 }  // namespace lockstep

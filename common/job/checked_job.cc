@@ -98,7 +98,8 @@ absl::StatusOr<CheckedJob> CheckedJob::Create(const std::string& job_file, Loade
     LOCKSTEP_RETURN_IF_ERROR(
         Annotate(NumClasses(checked.job.data().num_classes(), spec).status(), job_file));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(checked.examples, MeasureDataset(checked.job.data(), spec));
+  LOCKSTEP_ASSIGN_OR_RETURN(checked.examples,
+                            MeasureDataset(checked.job.data(), spec, num_workers));
   LOCKSTEP_RETURN_IF_ERROR(Annotate(FillLoadedBatch(num_workers, &checked), job_file));
   return checked;
 }

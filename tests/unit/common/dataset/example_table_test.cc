@@ -238,8 +238,38 @@ TEST_CASE("Training files that are not of one data set are refused") {
   check(idx, "data.idx.train_labels: expected 2 files");
   idx.mutable_idx()->add_train_labels(files.folder.Write("l2", CountingIdx({2})));
   check(idx, "shape [2,2] as in " + idx.idx().train_images(0) + ", got ");
+  const std::string floats = Idx(0x0D, {2, 2, 2}, std::string(32, '\0'));
+  idx.mutable_idx()->set_train_images(1, files.folder.Write("i3", floats));
+  check(idx, "i3: expected uint8 records of shape [2,2] as in " + idx.idx().train_images(0) +
+                 ", got float32 of shape [2,2]");
+  idx.mutable_idx()->set_train_images(1, files.folder.Write("i4", CountingIdx({2, 2, 2})));
+  CHECK(Measure(idx).ok());
+  idx.mutable_idx()->set_train_labels(1, files.folder.Write("l3", Idx(0x09, {2}, "12")));
+  check(idx, "l3: expected uint8 records of shape [] as in " + idx.idx().train_labels(0) +
+                 ", got int8 of shape []");
+  idx.mutable_idx()->set_train_labels(1, files.folder.Write("l4", CountingIdx({2, 1})));
+  check(idx, "got uint8 of shape [1]");
   CHECK_THAT(Message(ReadExamples(files.data, Split::kTrain, {.index = 0, .count = 2}).status()),
              Catch::Contains("expected at least 2 training files, one for each worker, got 1"));
+}
+
+TEST_CASE("Training files of different workers may differ in type") {
+  Files files;
+  DataDef data = files.data;
+  for (const int type : {0x09, 0x08, 0x09}) {
+    const std::string name = std::to_string(data.idx().train_images_size());
+    const std::string images = Idx(type, {2, 2, 2}, std::string(8, '\1'));
+    data.mutable_idx()->add_train_images(files.folder.Write("images" + name, images));
+    data.mutable_idx()->add_train_labels(files.folder.Write("labels" + name, CountingIdx({2})));
+  }
+  CHECK_FALSE(MeasureDataset(data, SpecFor(data), 2).ok());
+  data.set_auto_shard(DataDef::FILE);
+  CHECK(MeasureDataset(data, SpecFor(data), 2).ok());
+  for (const int64_t worker : {0, 1}) {
+    CHECK(ReadExamples(data, Split::kTrain, {.index = worker, .count = 2}).ok());
+  }
+  const absl::Status status = MeasureDataset(data, SpecFor(data), 3).status();
+  CHECK_THAT(Message(status), Catch::Contains("images3: expected uint8 records of shape [2,2]"));
 }
 
 TEST_CASE("Reading finds what measuring cannot") {

@@ -177,6 +177,11 @@ TEST_CASE("several files of examples have a file of states each, which shards ta
   const auto second = ReadExamples(files.data, Split::kTrain, {1, 2});
   REQUIRE(second.ok());
   CHECK(second->states[0].count == 2);
+  files.data.mutable_state_inputs(1)->set_train(1, files.Write("floats", "v\n1\n2\n"));
+  const std::string error(ReadExamples(files.data, Split::kTrain).status().message());
+  CHECK_THAT(error, Contains("more.csv: expected uint8 records of shape [1] as in ") &&
+                        Contains("got float32 of shape [1]"));
+  CHECK(files.MeasureError() == error);
 }
 
 TEST_CASE("zeros need no file, beside files or alone") {
