@@ -48,4 +48,13 @@ absl::Status CheckTowerName(absl::string_view variable, bool is_trained, int tow
                                         ", whose copy it would be on tower ", number));
 }
 
+std::string InitialSyncWarning(absl::string_view variable, int towers) {
+  const absl::string_view prefix = TowerPrefix(variable);
+  if (towers == 1 || prefix.empty()) return "";
+  return absl::StrCat("Cannot find ", variable.substr(prefix.size() + 1), ", whose copy \"",
+                      variable, "\" would be on tower ", prefix.substr(kTower.size()),
+                      ": the initial sync takes it for a variable of the model. Remedy: give the "
+                      "layer another name");
+}
+
 }  // namespace lockstep

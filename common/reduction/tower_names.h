@@ -3,6 +3,8 @@
 // which.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
@@ -13,5 +15,9 @@ namespace lockstep {
 // that a tower puts before it again, and, of a trained variable, one without a counterpart. One
 // tower has no copies: every name is right.
 absl::Status CheckTowerName(absl::string_view variable, bool is_trained, int towers);
+
+// The warning, also in the words of tensorpack, for an untrained variable that CheckTowerName takes
+// although it has no counterpart. Empty for every other name that it takes.
+std::string InitialSyncWarning(absl::string_view variable, int towers);
 
 }  // namespace lockstep

@@ -5,8 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
+#include "common/log/log.h"
 #include "common/optimizer_proto/clipping_of.h"
 #include "common/optimizer_proto/learning_rate.h"
+#include "worker/strategy/replicated/initial_sync.h"
 
 namespace lockstep::worker {
 namespace {
@@ -20,6 +22,12 @@ absl::Status NobodyHasThem(GlobalStep step) {
                                           " were lost before this worker had read them. Remedy: "
                                           "start it again")),
       ExitCode::kPeersLost);
+}
+
+void LogInitialSync(const ReplicaState& state, const VariableLayout& layout, int towers) {
+  const std::string text = InitialSyncText(state, towers);
+  if (!text.empty()) log::Info(text);
+  for (const std::string& warning : InitialSyncWarnings(layout, towers)) log::Warning(warning);
 }
 
 bool IsLoss(const VariableSpec& spec) { return !spec.frozen() && !spec.replicated(); }
@@ -123,6 +131,7 @@ void ReplicatedStrategy::OnGroup(absl::StatusOr<ReducerOfGroup> group) {
 
 void ReplicatedStrategy::OnState(absl::StatusOr<ReplicaState> state) {
   if (!state.ok()) return TellValues(state.status());
+  LogInitialSync(*state, layout_, options_.replicas.towers);
   auto replicas =
       Replicas::Create(options_.replicas, layout_, rules_, *std::move(state), make_tensor_);
   if (!replicas.ok()) return TellValues(replicas.status());

@@ -24,6 +24,11 @@ TEST_CASE("the three names that the initial sync cannot copy") {
   CHECK_THAT(ErrorOf("tower0/moving_mean", false, 2), Contains("tower0"));
   CHECK_THAT(ErrorOf("tower1/moving_mean", false, 2), Contains("multiple times"));
   CHECK(ErrorOf("tower7/moving_mean", false, 2).empty());
+  CHECK(InitialSyncWarning("tower7/moving_mean", 2) ==
+        "Cannot find moving_mean, whose copy \"tower7/moving_mean\" would be on tower 7: the "
+        "initial sync takes it for a variable of the model. Remedy: give the layer another name");
+  CHECK(InitialSyncWarning("tower7/moving_mean", 1).empty());
+  CHECK(InitialSyncWarning("fc/moving_mean", 2).empty());
 }
 
 TEST_CASE("other names, and one tower, are no matter") {

@@ -1,0 +1,21 @@
+// What a worker's log says of the initial sync, in which its other towers get the state of tower 0.
+// tensorpack's replicated trainer says the same.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "worker/cache/variable_layout.h"
+#include "worker/strategy/replicated/replica_state.h"
+
+namespace lockstep::worker {
+
+// How many variables and slots are copied to how many towers. Empty with one tower, which has no
+// initial sync. The last variable of the state, the loss, is not counted.
+std::string InitialSyncText(const ReplicaState& state, int towers);
+
+// One warning for each untrained variable whose name is that of another tower's copy of a variable
+// that the model lacks.
+std::vector<std::string> InitialSyncWarnings(const VariableLayout& layout, int towers);
+
+}  // namespace lockstep::worker
