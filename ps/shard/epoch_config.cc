@@ -129,6 +129,11 @@ uint32_t EpochConfig::replicas_to_aggregate() const {
   return static_cast<uint32_t>(sync().replicas_to_aggregate());
 }
 
+uint32_t EpochConfig::gradients_of_step() const {
+  const uint32_t needed = replicas_to_aggregate();
+  return is_elastic() ? std::min(needed, total_num_replicas()) : needed;
+}
+
 CountRule EpochConfig::count_rule(std::optional<GlobalStep> end) const {
   if (!is_asynchronous()) {
     return is_fifo() ? CountRule::kEveryGradient : CountRule::kOncePerReplica;

@@ -53,6 +53,9 @@ class EpochConfig {
   std::optional<GlobalStep> end_step() const;
   // After Check.
   uint32_t replicas_to_aggregate() const;
+  // After Check: of each variable, that a step needs when the job begins. Where workers come and go
+  // there may be fewer than it is to need one day: a view with more raises it.
+  uint32_t gradients_of_step() const;
   // `end`: of this shard, in an asynchronous job.
   CountRule count_rule(std::optional<GlobalStep> end) const;
   bool refuses_non_finite() const { return sync().non_finite() == REFUSE_NON_FINITE; }

@@ -10,6 +10,7 @@
 #include "common/base/checked.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
+#include "ps/shard/memory_need.h"
 #include "ps/shard/state_pieces.h"
 #include "ps/shard/tensor_names.h"
 #include "ps/shard/variable_initializer.h"
@@ -126,11 +127,7 @@ absl::StatusOr<uint64_t> WholeBudget(const EpochConfig& config, uint64_t bytes, 
 absl::StatusOr<HeldBudget> MakeBudget(const EpochConfig& config, const Catalog& catalog,
                                       uint64_t budget, int64_t tokens) {
   std::vector<HeldBudget::Kind> kinds;
-  // Where workers come and go there may be fewer than a step is to need one day: a view with more
-  // raises it.
-  const uint32_t needed = config.replicas_to_aggregate();
-  const uint32_t copies =
-      config.is_elastic() ? std::min(needed, config.total_num_replicas()) : needed;
+  const uint32_t copies = config.gradients_of_step();
   const CatalogEntry* largest = nullptr;  // dense
   uint64_t whole = 0;
   for (size_t i = 0; i < catalog.size(); ++i) {
@@ -190,7 +187,7 @@ void EpochState::GiveBack(WorkerIndex worker, DeferredCallbacks* deferred) {
 }
 
 absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariablesRequest& request,
-                                                             ShardIndex shard,
+                                                             ShardIndex shard, bool is_copy,
                                                              const EpochState::Host& host) {
   EpochConfig config(request);
   const ShardOptions& options = *host.options;
@@ -207,11 +204,7 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
   const auto rule_of = [&](const CatalogEntry& entry) -> const UpdateRule& {
     return *RuleOf(variables, entry).rule;
   };
-  const bool knows_memory = options.available_memory != nullptr;
-  LOCKSTEP_RETURN_IF_ERROR(
-      CheckMemoryNeed(variables.catalog, rule_of,
-                      knows_memory ? options.available_memory() : std::optional<uint64_t>())
-          .status());
+  LOCKSTEP_RETURN_IF_ERROR(CheckMemoryNeed(variables, rule_of, options, is_copy).status());
   LOCKSTEP_ASSIGN_OR_RETURN(
       HeldBudget budget, MakeBudget(variables.config, variables.catalog, options.held_bytes_budget,
                                     std::max(counts.initial, counts.per_step)));

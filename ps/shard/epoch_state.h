@@ -89,7 +89,7 @@ struct EpochState {
 // variables and disks. INVALID_ARGUMENT naming what is wrong with the config; the errors of
 // CheckpointReader.
 absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariablesRequest& request,
-                                                             ShardIndex shard,
+                                                             ShardIndex shard, bool is_copy,
                                                              const EpochState::Host& host);
 
 }  // namespace lockstep::ps

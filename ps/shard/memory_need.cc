@@ -1,10 +1,15 @@
+#include "ps/shard/memory_need.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/checked.h"
 #include "common/base/exit_code.h"
-#include "ps/shard/variable_entry.h"
 
 namespace lockstep::ps {
 namespace {
@@ -12,14 +17,53 @@ namespace {
 constexpr char kRemedy[] =
     ". Remedy: start more ps and part the variable among them, or give the ps more memory";
 
-// The newest version and the next one; what does not change, and a table, is there once.
-uint64_t NumValues(const CatalogEntry& entry, const UpdateRule& rule) {
+// Tensors of a variable's size.
+struct Tensors {
+  uint64_t values = 0;
+  uint64_t slots = 0;
+  uint64_t means = 0;
+  uint64_t gradients = 0;  // of the type in which they travel
+};
+
+bool IsDense(const CatalogEntry& entry) { return entry.TakesGradients() && !entry.is_sparse; }
+
+// The newest version and the next one; what does not change, and a table, is there once. In shared
+// memory the version before them stays beside the next one.
+uint64_t NumValues(const CatalogEntry& entry, const UpdateRule& rule, bool shares_values) {
   const bool is_table = entry.is_sparse && !entry.is_replicated && rule.TouchesOnlyRows();
-  return entry.is_frozen || is_table ? 1 : 2;
+  if (entry.is_frozen || is_table) return 1;
+  return std::max<uint64_t>(2, shares_values ? NumSharedBuffers(entry, rule) : 0);
 }
 
 uint64_t NumSlots(const CatalogEntry& entry, const UpdateRule& rule) {
   return entry.trainable && !entry.is_frozen ? rule.slots().size() : 0;
+}
+
+Tensors TensorsOf(const CatalogEntry& entry, const UpdateRule& rule, const EpochConfig& config,
+                  bool is_copy) {
+  Tensors tensors{.values = NumValues(entry, rule, config.shares_values()),
+                  .slots = NumSlots(entry, rule)};
+  if (!IsDense(entry)) return tensors;
+  tensors.means = config.has_copies() && !is_copy ? 1 : 0;
+  // A copy holds the means of a step, until it serves the workers.
+  const uint64_t gradients = is_copy ? 1 : config.gradients_of_step();
+  tensors.gradients = config.shares_values() ? 0 : gradients;
+  return tensors;
+}
+
+// Half of its size, where gradients may travel so.
+uint64_t GradientBytes(const CatalogEntry& entry, const EpochConfig& config) {
+  const DataType type = config.transport().wire_type();
+  const bool is_half = (type == BFLOAT16 || type == FLOAT16) && entry.MayBe(DType::kBFloat16);
+  return is_half ? entry.BytesAs(DType::kBFloat16) : entry.num_bytes;
+}
+
+std::string Describe(const Tensors& tensors) {
+  std::vector<std::string> parts = {absl::StrCat(tensors.values, " values"),
+                                    absl::StrCat(tensors.slots, " slots")};
+  if (tensors.gradients > 0) parts.push_back(absl::StrCat(tensors.gradients, " gradients"));
+  if (tensors.means > 0) parts.push_back("the mean for its copy");
+  return absl::StrJoin(parts, ", ");
 }
 
 // A ps that had enough before may have it again: what others on its host hold of an epoch that is
@@ -34,23 +78,40 @@ std::string HowMuch(std::optional<uint64_t> bytes) {
   return bytes.has_value() ? absl::StrCat(*bytes, " bytes") : "more bytes than can be counted";
 }
 
+constexpr uint64_t kUnknown = std::numeric_limits<uint64_t>::max();
+
+uint64_t Available(const ShardOptions& options) {
+  return options.available_memory == nullptr ? kUnknown
+                                             : options.available_memory().value_or(kUnknown);
+}
+
+std::string Room(uint64_t available) {
+  return available == kUnknown ? "" : absl::StrCat("; this process can take ", available, " bytes");
+}
+
 }  // namespace
 
-absl::StatusOr<uint64_t> CheckMemoryNeed(const Catalog& catalog, RuleOfEntry rule_of,
-                                         std::optional<uint64_t> available) {
+absl::StatusOr<uint64_t> CheckMemoryNeed(const EpochVariables& variables, RuleOfEntry rule_of,
+                                         const ShardOptions& options, bool is_copy) {
+  const uint64_t available = Available(options);
+  // For gradients.
+  uint64_t budget = options.held_bytes_budget > 0 ? options.held_bytes_budget
+                                                  : std::numeric_limits<uint64_t>::max();
   uint64_t total = 0;
-  for (size_t i = 0; i < catalog.size(); ++i) {
-    const CatalogEntry& entry = catalog[i];
-    const UpdateRule& rule = rule_of(entry);
-    const uint64_t num_slots = NumSlots(entry, rule);
-    const auto bytes = CheckedMultiplyBytes(entry.num_bytes, NumValues(entry, rule) + num_slots);
+  for (size_t i = 0; i < variables.catalog.size(); ++i) {
+    const CatalogEntry& entry = variables.catalog[i];
+    const Tensors tensors = TensorsOf(entry, rule_of(entry), variables.config, is_copy);
+    const auto own =
+        CheckedMultiplyBytes(entry.num_bytes, tensors.values + tensors.slots + tensors.means);
+    auto held = CheckedMultiplyBytes(GradientBytes(entry, variables.config), tensors.gradients);
+    if (held.has_value()) budget -= *(held = std::min(*held, budget));
+    const auto bytes = own && held ? CheckedAddBytes(*own, *held) : std::nullopt;
     const auto sum = bytes ? CheckedAddBytes(total, *bytes) : std::nullopt;
-    if (!sum.has_value() || (available.has_value() && *sum > *available)) {
-      const std::string room =
-          available ? absl::StrCat("; this process can take ", *available, " bytes") : "";
-      return NoMemory(entry, absl::StrCat("its shape ", entry.shape.ToString(), ": values and ",
-                                          num_slots, " slots take ", HowMuch(bytes),
-                                          ", with the variables before it ", HowMuch(sum), room));
+    if (!sum.has_value() || *sum > available) {
+      return NoMemory(entry,
+                      absl::StrCat("its shape ", entry.shape.ToString(), ": ", Describe(tensors),
+                                   " take ", HowMuch(bytes), ", with the variables before it ",
+                                   HowMuch(sum), Room(available)));
     }
     total = *sum;
   }

@@ -344,7 +344,7 @@ absl::StatusOr<CreatedVariables> Shard::CreateVariables(const CreateVariablesReq
   // What is made next may not fit beside it.
   gate_.AwaitFreed();
   auto created =
-      CreateEpochState(request, shard, {&mutex_, &options_, &pool_, &counts_, &readers_});
+      CreateEpochState(request, shard, is_copy, {&mutex_, &options_, &pool_, &counts_, &readers_});
   absl::MutexLock lock(&mutex_);
   is_creating_ = false;
   if (!created.ok()) return created.status();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "ps/shard/memory_need.h"
 
 namespace lockstep::ps {
 namespace {

@@ -69,16 +69,6 @@ struct RuleOfVariable {
 
 using RuleOfEntry = absl::FunctionRef<const UpdateRule&(const CatalogEntry&)>;
 
-// Bytes of the variables' values, with the next version that is made beside them, and of their
-// slots. RESOURCE_EXHAUSTED, with the exit code of a bad configuration, naming the variable: more
-// than `available` or than can be counted. Without `available` only the latter.
-absl::StatusOr<uint64_t> CheckMemoryNeed(const Catalog& catalog, RuleOfEntry rule_of,
-                                         std::optional<uint64_t> available);
-
-// With any contents. RESOURCE_EXHAUSTED as above, naming the variable, the bytes and `what` (such
-// as "values"): the system has no such memory.
-absl::StatusOr<Tensor> MakeTensor(const CatalogEntry& entry, absl::string_view what);
-
 // How many shared buffers its values take, where workers of this host read them.
 size_t NumSharedBuffers(const CatalogEntry& entry, const UpdateRule& rule);
 

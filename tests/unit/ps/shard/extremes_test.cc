@@ -67,16 +67,17 @@ TEST_CASE("a variable that no machine has memory for is refused with its bytes")
 TEST_CASE("variables that the process has no memory for are refused with what it has") {
   CreateVariablesRequest plan = PlanOf(PlacementOf({{"a", {100}}, {"b", {100}}}), 1, 1);
   plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.9f);
-  // A value, the next one and a slot, of 400 bytes each, twice.
+  // A value, the next one, a slot and the gradient of a step, of 400 bytes each, twice.
   const auto with = [](uint64_t bytes) {
     return ShardOptions{.available_memory = [bytes] { return std::optional(bytes); }};
   };
-  CHECK(Create(plan, with(2400)).ok());
-  const absl::Status status = Create(plan, with(2399));
+  CHECK(Create(plan, with(3200)).ok());
+  const absl::Status status = Create(plan, with(3199));
   CHECK(absl::IsResourceExhausted(status));
   CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
-  for (const char* part : {"variable \"b\" (1)", "take 1200 bytes", "before it 2400 bytes",
-                           "this process can take 2399 bytes", "Remedy: "}) {
+  for (const char* part :
+       {"variable \"b\" (1)", "2 values, 1 slots, 1 gradients take 1600 bytes",
+        "before it 3200 bytes", "this process can take 3199 bytes", "Remedy: "}) {
     CAPTURE(part, status.message());
     CHECK(absl::StrContains(status.message(), part));
   }

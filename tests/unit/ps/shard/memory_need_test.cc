@@ -1,0 +1,96 @@
+// What is refused before memory is taken, and what is not.
+#include <catch2/catch.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
+#include "tests/unit/ps/shard/shard_harness.h"
+
+namespace lockstep::ps {
+namespace {
+
+using test::PlacementOf;
+using test::PlanOf;
+
+constexpr uint64_t kGibibyte = uint64_t{1} << 30;
+
+absl::Status Create(const CreateVariablesRequest& plan, const ShardOptions& options,
+                    bool is_copy = false) {
+  Shard shard(options);
+  View view = test::ViewOf(1);
+  view.is_copy = is_copy;
+  REQUIRE(shard.SetView(view).ok());
+  return shard.CreateVariables(plan).status();
+}
+
+ShardOptions With(uint64_t bytes) {
+  return {.available_memory = [bytes] { return std::optional(bytes); }};
+}
+
+// Of a variable of 400 bytes and this many workers.
+CreateVariablesRequest Plan(uint32_t workers, TransportDef::SharedMemory shared_memory) {
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {100}}}), workers, workers);
+  plan.mutable_transport()->set_shared_memory(shared_memory);
+  return plan;
+}
+
+// It fits with these bytes, and not with one less.
+void CheckNeed(const CreateVariablesRequest& plan, uint64_t bytes, bool is_copy = false) {
+  CAPTURE(bytes, is_copy);
+  CHECK(Create(plan, With(bytes), is_copy).ok());
+  const absl::Status refused = Create(plan, With(bytes - 1), is_copy);
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK(absl::StrContains(refused.message(), absl::StrCat("take ", bytes, " bytes")));
+}
+
+TEST_CASE("a large model whose gradients come in messages is refused in a small container") {
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {int64_t{1} << 28}}}), 4, 4);
+  plan.mutable_transport()->set_shared_memory(TransportDef::OFF);
+  const absl::Status refused = Create(plan, With(3 * kGibibyte));
+  CHECK(absl::IsResourceExhausted(refused));
+  for (const char* part : {"variable \"w\" (0)", "2 values, 0 slots, 4 gradients",
+                           "take 6442450944 bytes", "can take 3221225472 bytes", "Remedy: "}) {
+    CAPTURE(part, refused.message());
+    CHECK(absl::StrContains(refused.message(), part));
+  }
+}
+
+TEST_CASE("gradients are counted where all of them come in messages, as they come") {
+  CreateVariablesRequest plan = Plan(4, TransportDef::OFF);
+  CheckNeed(plan, (2 + 4) * 400);
+  plan.mutable_transport()->set_wire_type(BFLOAT16);
+  CheckNeed(plan, (2 + 4 / 2) * 400);
+  plan.mutable_sync()->set_replicas_to_aggregate(3);
+  plan.mutable_transport()->clear_wire_type();
+  CheckNeed(plan, (2 + 3) * 400);
+}
+
+TEST_CASE("no more gradients are counted than the budget allows") {
+  const CreateVariablesRequest plan =
+      PlanOf(PlacementOf({{"a", {100}}, {"b", {100}}, {"c", {100}}}), 2, 2);
+  ShardOptions options = With(3 * 2 * 400 + 1000);
+  options.held_bytes_budget = 1000;
+  CHECK(Create(plan, options).ok());
+  options.available_memory = With(3 * 2 * 400 + 999).available_memory;
+  CHECK(absl::IsResourceExhausted(Create(plan, options)));
+}
+
+TEST_CASE("in shared memory three versions are counted, and no gradients") {
+  const auto shared_memory = GENERATE(TransportDef::COPY, TransportDef::MAP);
+  CheckNeed(Plan(4, shared_memory), 3 * 400);
+}
+
+TEST_CASE("a primary has the means that it sends besides, and a copy those that come") {
+  CreateVariablesRequest plan = Plan(2, TransportDef::COPY);
+  plan.mutable_sync()->set_ps_replicas(1);
+  plan.mutable_sync()->set_replicas_to_aggregate(2);
+  CheckNeed(plan, (3 + 1) * 400);
+  CheckNeed(plan, 3 * 400, /*is_copy=*/true);
+  plan.mutable_transport()->set_shared_memory(TransportDef::OFF);
+  CheckNeed(plan, (2 + 2 + 1) * 400);
+  CheckNeed(plan, (2 + 1) * 400, /*is_copy=*/true);
+}
+
+}  // namespace
+}  // namespace lockstep::ps
