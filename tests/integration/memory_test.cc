@@ -64,6 +64,38 @@ TEST_CASE("A ps has no more memory than its variables, their slots and the gradi
   CHECK(memory.peak > (2 + run.slots) * kDense + in_workers);
 }
 
+TEST_CASE("A ps that keeps a copy has a shard more, and the means of both") {
+  const Run run =
+      GENERATE(Run{"OFF", "adam {}", 2, 2}, Run{"OFF", "sgd {}", 0, 4},
+               Run{"COPY", "momentum { momentum: 0.9 }", 1, 2}, Run{"MAP", "sgd {}", 0, 4});
+  CAPTURE(run.transport, run.optimizer, run.workers);
+  JobText job = JobOf(run);
+  absl::StrAppend(&job.sync, " ps_replicas: 1");
+  Cluster cluster(2, run.workers);
+  cluster.StartAll(job);
+  bool trains = cluster.WaitForStep(4, absl::Minutes(2));
+  for (int ps = 0; ps < 2; ++ps) ForgetPeak(cluster.ps(ps));
+  trains = trains && cluster.WaitForStep(10, absl::Minutes(2));
+  if (!trains) FAIL(cluster.Logs());
+  const auto workers = static_cast<uint64_t>(run.workers);
+  // The two shards are of one size.
+  constexpr uint64_t kShard = kDense / 2;
+  const bool is_shared = run.transport != "OFF";
+  constexpr uint64_t kMeans = 2 * kShard;
+  // Those of the copy's shard are there only where they lie in the workers' memory. With the values
+  // of the other ps's copy, which it shows to this one.
+  const uint64_t in_others = is_shared ? 2 * workers * kShard + 3 * kShard : 0;
+  const uint64_t bound = (3 + run.slots) * 2 * kShard + kMeans + (workers + 1) * kWindow +
+                         kOwnBytes + (is_shared ? in_others : workers * kShard);
+  for (int ps = 0; ps < 2; ++ps) {
+    CAPTURE(ps);
+    const ProcessMemory memory = MemoryOf(cluster.ps(ps));
+    CHECK(memory.peak <= (is_shared ? bound * 11 / 10 : bound));
+    if (is_shared) CHECK(memory.shared <= 6 * kShard + kMeans + in_others + 2 * kMebibyte);
+    CHECK(memory.peak > (2 + run.slots) * 2 * kShard + kMeans + in_others);
+  }
+}
+
 TEST_CASE("A ps has a table once, with the slots, however many steps change it") {
   constexpr uint64_t kTable = 64 * kMebibyte;
   const std::string transport = GENERATE("OFF", "COPY");
