@@ -32,6 +32,7 @@
 #include "ps/service/orphan_watch.h"
 #include "ps/service/ps_server.h"
 #include "ps/service/serial_thread.h"
+#include "ps/shard/memory_claims.h"
 #include "ps/shard/shard.h"
 
 ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
@@ -147,6 +148,10 @@ absl::Status Run(const DaemonContext& daemon) {
   LOCKSTEP_ASSIGN_OR_RETURN(PathRoots roots,
                             PathRoots::Create(absl::GetFlag(FLAGS_checkpoint_roots)));
   SharedMemoryRegistry memory;
+  MemoryClaims claims([] {
+    TrimHeap();  // the epoch before has freed memory
+    return AvailableMemory();
+  });
   CopySenders senders(static_cast<uint32_t>(task.index), daemon.serving.credentials);
   // Ends before the senders: the state of a shard goes in the background, and its target with it,
   // which tells them.
@@ -154,11 +159,7 @@ absl::Status Run(const DaemonContext& daemon) {
   const ShardOptions shard_options{
       .threads = UsableCpus(),
       .make_value_memory = [&memory](uint64_t bytes) { return memory.MakeValues(bytes); },
-      .available_memory =
-          [] {
-            TrimHeap();  // the epoch before has freed memory
-            return AvailableMemory();
-          },
+      .memory = &claims,
       .run_in_background =
           [&background](const std::function<void()>& work) { return background.TryDo(work); },
       .make_copy_target = [&senders](const CopyTargetOptions& of) { return senders.Make(of); },

@@ -204,7 +204,7 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
   const auto rule_of = [&](const CatalogEntry& entry) -> const UpdateRule& {
     return *RuleOf(variables, entry).rule;
   };
-  LOCKSTEP_RETURN_IF_ERROR(CheckMemoryNeed(variables, rule_of, options, is_copy).status());
+  LOCKSTEP_ASSIGN_OR_RETURN(MemoryClaim claim, ClaimMemory(variables, rule_of, options, is_copy));
   LOCKSTEP_ASSIGN_OR_RETURN(
       HeldBudget budget, MakeBudget(variables.config, variables.catalog, options.held_bytes_budget,
                                     std::max(counts.initial, counts.per_step)));
@@ -232,6 +232,7 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
                                             std::move(step), std::move(tokens), end);
   state->scalars = std::move(scalars);
   state->missing_slots = std::move(missing_slots);
+  state->memory = std::move(claim);
   return state;
 }
 

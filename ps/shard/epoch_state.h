@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/thread_pool.h"
 #include "ps/shard/gradient_receiver.h"
+#include "ps/shard/memory_claims.h"
 #include "ps/shard/shard.h"
 #include "ps/shard/snapshot_store.h"
 #include "ps/shard/state_receiver.h"
@@ -34,7 +35,8 @@ struct EpochState {
              std::unique_ptr<TokenServer> token_server, std::optional<GlobalStep> end);
 
   const Host host;
-  absl::Mutex& mu;  // the shard's
+  absl::Mutex& mu;     // the shard's
+  MemoryClaim memory;  // given back after what is in it
   EpochVariables variables;
   // Of the rules, by optimizer; they change only while no variable is closing.
   std::vector<std::vector<float>> scalars;

@@ -78,27 +78,21 @@ std::string HowMuch(std::optional<uint64_t> bytes) {
   return bytes.has_value() ? absl::StrCat(*bytes, " bytes") : "more bytes than can be counted";
 }
 
-constexpr uint64_t kUnknown = std::numeric_limits<uint64_t>::max();
+// Of a variable, and with those before it; nullopt: more than can be counted.
+struct Need {
+  Tensors tensors;
+  std::optional<uint64_t> bytes;
+  std::optional<uint64_t> sum;
+};
 
-uint64_t Available(const ShardOptions& options) {
-  return options.available_memory == nullptr ? kUnknown
-                                             : options.available_memory().value_or(kUnknown);
-}
-
-std::string Room(uint64_t available) {
-  return available == kUnknown ? "" : absl::StrCat("; this process can take ", available, " bytes");
-}
-
-}  // namespace
-
-absl::StatusOr<uint64_t> CheckMemoryNeed(const EpochVariables& variables, RuleOfEntry rule_of,
-                                         const ShardOptions& options, bool is_copy) {
-  const uint64_t available = Available(options);
+std::vector<Need> NeedsOf(const EpochVariables& variables, RuleOfEntry rule_of,
+                          const ShardOptions& options, bool is_copy) {
   // For gradients.
   uint64_t budget = options.held_bytes_budget > 0 ? options.held_bytes_budget
                                                   : std::numeric_limits<uint64_t>::max();
-  uint64_t total = 0;
-  for (size_t i = 0; i < variables.catalog.size(); ++i) {
+  std::vector<Need> needs;
+  std::optional<uint64_t> sum = 0;
+  for (size_t i = 0; i < variables.catalog.size() && sum.has_value(); ++i) {
     const CatalogEntry& entry = variables.catalog[i];
     const Tensors tensors = TensorsOf(entry, rule_of(entry), variables.config, is_copy);
     const auto own =
@@ -106,16 +100,41 @@ absl::StatusOr<uint64_t> CheckMemoryNeed(const EpochVariables& variables, RuleOf
     auto held = CheckedMultiplyBytes(GradientBytes(entry, variables.config), tensors.gradients);
     if (held.has_value()) budget -= *(held = std::min(*held, budget));
     const auto bytes = own && held ? CheckedAddBytes(*own, *held) : std::nullopt;
-    const auto sum = bytes ? CheckedAddBytes(total, *bytes) : std::nullopt;
-    if (!sum.has_value() || *sum > available) {
-      return NoMemory(entry,
-                      absl::StrCat("its shape ", entry.shape.ToString(), ": ", Describe(tensors),
-                                   " take ", HowMuch(bytes), ", with the variables before it ",
-                                   HowMuch(sum), Room(available)));
-    }
-    total = *sum;
+    sum = bytes ? CheckedAddBytes(*sum, *bytes) : std::nullopt;
+    needs.push_back({tensors, bytes, sum});
   }
-  return total;
+  return needs;
+}
+
+absl::Status DoesNotFit(const CatalogEntry& entry, const Need& need, const std::string& room) {
+  return NoMemory(entry, absl::StrCat("its shape ", entry.shape.ToString(), ": ",
+                                      Describe(need.tensors), " take ", HowMuch(need.bytes),
+                                      ", with the variables before it ", HowMuch(need.sum), room));
+}
+
+std::string RoomOf(const MemoryClaims::Answer& answer) {
+  const std::string others =
+      answer.claimed == 0
+          ? ""
+          : absl::StrCat(" beside the ", answer.claimed, " bytes of the other shard that it keeps");
+  return absl::StrCat("; this process can take ", answer.room, " bytes", others);
+}
+
+}  // namespace
+
+absl::StatusOr<MemoryClaim> ClaimMemory(const EpochVariables& variables, RuleOfEntry rule_of,
+                                        const ShardOptions& options, bool is_copy) {
+  const std::vector<Need> needs = NeedsOf(variables, rule_of, options, is_copy);
+  if (needs.empty()) return nullptr;
+  if (!needs.back().sum.has_value()) {
+    return DoesNotFit(variables.catalog[needs.size() - 1], needs.back(), "");
+  }
+  if (options.memory == nullptr) return nullptr;
+  MemoryClaims::Answer answer = options.memory->Claim(*needs.back().sum);
+  if (answer.claim != nullptr) return std::move(answer.claim);
+  const auto first =
+      std::ranges::find_if(needs, [&answer](const Need& need) { return *need.sum > answer.room; });
+  return DoesNotFit(variables.catalog[first - needs.begin()], *first, RoomOf(answer));
 }
 
 absl::StatusOr<Tensor> MakeTensor(const CatalogEntry& entry, absl::string_view what) {

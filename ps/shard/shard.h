@@ -21,6 +21,7 @@
 #include "common/transport/lent_memory.h"
 #include "ps/shard/copy_target.h"
 #include "ps/shard/epoch_gate.h"
+#include "ps/shard/memory_claims.h"
 #include "ps/shard/orders.h"
 #include "ps/shard/parked_pulls.h"
 #include "ps/shard/shard_view.h"
@@ -37,9 +38,9 @@ struct ShardOptions {
   // Makes memory of so many bytes that workers can look at, for the values of one epoch; nullopt,
   // as where this is null: there is none, and they are on the heap. Any thread.
   std::function<std::optional<LentMemory>(uint64_t bytes)> make_value_memory;
-  // Bytes that this process can still take; null, or nullopt: nobody knows. Variables that need
-  // more are refused. Any thread.
-  std::function<std::optional<uint64_t>()> available_memory;
+  // Of the process, with its other shard; outlives both. Variables that need more are refused.
+  // Null: nobody knows what there is.
+  MemoryClaims* memory = nullptr;
   // Does on another thread, one after the other, what takes long: memory that is let go. Outlives
   // the shard. The calling thread does what this answers with false, and everything where it is
   // null.

@@ -27,7 +27,8 @@ void CallsPs(absl::string_view input) {
   const test::TemporaryFolder folder;
   std::vector<ServiceCall> calls = CallsOf(kPsService, input);
   KeepInside(folder.path(), &calls);
-  ps::Shard shard({.held_bytes_budget = kMemory, .available_memory = [] { return kMemory; }});
+  ps::MemoryClaims memory([] { return kMemory; });
+  ps::Shard shard({.held_bytes_budget = kMemory, .memory = &memory});
   const auto server = ps::PsServer::Start(
       &shard, {.address = "127.0.0.1:0",
                .identity = {.task_index = 0,

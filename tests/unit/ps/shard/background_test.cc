@@ -187,20 +187,20 @@ TEST_CASE("an epoch begins while a step of the last one is at work, and reaches 
 TEST_CASE("variables are made when the memory of those before them is free") {
   std::atomic<bool> is_made = false, is_free = false, was_free = false;
   std::vector<std::jthread> background;
-  const ShardOptions options{.available_memory = [&]() -> std::optional<uint64_t> {
-                               was_free = is_free.load();
-                               return std::nullopt;
-                             },
-                             .run_in_background =
-                                 [&](const std::function<void()>& work) {
-                                   background.emplace_back([&, work] {
-                                     while (!is_made) std::this_thread::yield();
-                                     for (int i = 0; i < 1000; ++i) std::this_thread::yield();
-                                     is_free = true;
-                                     work();
-                                   });
-                                   return true;
-                                 }};
+  MemoryClaims memory([&]() -> std::optional<uint64_t> {
+    was_free = is_free.load();
+    return std::nullopt;
+  });
+  const ShardOptions options{.memory = &memory,
+                             .run_in_background = [&](const std::function<void()>& work) {
+                               background.emplace_back([&, work] {
+                                 while (!is_made) std::this_thread::yield();
+                                 for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+                                 is_free = true;
+                                 work();
+                               });
+                               return true;
+                             }};
   Harness h(PlanOf(PlacementOf({{"w", {kElements}}}), 1, 1), options);
   View view = test::ViewOf(1);
   view.epoch = Epoch(2);

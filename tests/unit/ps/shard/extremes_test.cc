@@ -68,11 +68,12 @@ TEST_CASE("variables that the process has no memory for are refused with what it
   CreateVariablesRequest plan = PlanOf(PlacementOf({{"a", {100}}, {"b", {100}}}), 1, 1);
   plan.mutable_optimizer()->mutable_momentum()->set_momentum(0.9f);
   // A value, the next one, a slot and the gradient of a step, of 400 bytes each, twice.
-  const auto with = [](uint64_t bytes) {
-    return ShardOptions{.available_memory = [bytes] { return std::optional(bytes); }};
+  const auto create_with = [&plan](uint64_t bytes) {
+    MemoryClaims memory([bytes] { return bytes; });
+    return Create(plan, {.memory = &memory});
   };
-  CHECK(Create(plan, with(3200)).ok());
-  const absl::Status status = Create(plan, with(3199));
+  CHECK(create_with(3200).ok());
+  const absl::Status status = create_with(3199);
   CHECK(absl::IsResourceExhausted(status));
   CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
   for (const char* part :

@@ -1,5 +1,6 @@
 // What is refused before memory is taken, and what is not.
 #include <catch2/catch.hpp>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,17 +15,14 @@ using test::PlanOf;
 
 constexpr uint64_t kGibibyte = uint64_t{1} << 30;
 
-absl::Status Create(const CreateVariablesRequest& plan, const ShardOptions& options,
-                    bool is_copy = false) {
-  Shard shard(options);
+absl::Status Create(const CreateVariablesRequest& plan, uint64_t bytes, bool is_copy = false,
+                    uint64_t held_bytes_budget = 0) {
+  MemoryClaims memory([bytes] { return bytes; });
+  Shard shard({.held_bytes_budget = held_bytes_budget, .memory = &memory});
   View view = test::ViewOf(1);
   view.is_copy = is_copy;
   REQUIRE(shard.SetView(view).ok());
   return shard.CreateVariables(plan).status();
-}
-
-ShardOptions With(uint64_t bytes) {
-  return {.available_memory = [bytes] { return std::optional(bytes); }};
 }
 
 // Of a variable of 400 bytes and this many workers.
@@ -37,8 +35,8 @@ CreateVariablesRequest Plan(uint32_t workers, TransportDef::SharedMemory shared_
 // It fits with these bytes, and not with one less.
 void CheckNeed(const CreateVariablesRequest& plan, uint64_t bytes, bool is_copy = false) {
   CAPTURE(bytes, is_copy);
-  CHECK(Create(plan, With(bytes), is_copy).ok());
-  const absl::Status refused = Create(plan, With(bytes - 1), is_copy);
+  CHECK(Create(plan, bytes, is_copy).ok());
+  const absl::Status refused = Create(plan, bytes - 1, is_copy);
   CHECK(absl::IsResourceExhausted(refused));
   CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
   CHECK(absl::StrContains(refused.message(), absl::StrCat("take ", bytes, " bytes")));
@@ -47,7 +45,7 @@ void CheckNeed(const CreateVariablesRequest& plan, uint64_t bytes, bool is_copy 
 TEST_CASE("a large model whose gradients come in messages is refused in a small container") {
   CreateVariablesRequest plan = PlanOf(PlacementOf({{"w", {int64_t{1} << 28}}}), 4, 4);
   plan.mutable_transport()->set_shared_memory(TransportDef::OFF);
-  const absl::Status refused = Create(plan, With(3 * kGibibyte));
+  const absl::Status refused = Create(plan, 3 * kGibibyte);
   CHECK(absl::IsResourceExhausted(refused));
   for (const char* part : {"variable \"w\" (0)", "2 values, 0 slots, 4 gradients",
                            "take 6442450944 bytes", "can take 3221225472 bytes", "Remedy: "}) {
@@ -69,11 +67,9 @@ TEST_CASE("gradients are counted where all of them come in messages, as they com
 TEST_CASE("no more gradients are counted than the budget allows") {
   const CreateVariablesRequest plan =
       PlanOf(PlacementOf({{"a", {100}}, {"b", {100}}, {"c", {100}}}), 2, 2);
-  ShardOptions options = With(3 * 2 * 400 + 1000);
-  options.held_bytes_budget = 1000;
-  CHECK(Create(plan, options).ok());
-  options.available_memory = With(3 * 2 * 400 + 999).available_memory;
-  CHECK(absl::IsResourceExhausted(Create(plan, options)));
+  constexpr uint64_t kNeed = 3 * 2 * 400 + 1000;
+  CHECK(Create(plan, kNeed, /*is_copy=*/false, 1000).ok());
+  CHECK(absl::IsResourceExhausted(Create(plan, kNeed - 1, /*is_copy=*/false, 1000)));
 }
 
 TEST_CASE("in shared memory three versions are counted, and no gradients") {
@@ -90,6 +86,34 @@ TEST_CASE("a primary has the means that it sends besides, and a copy those that 
   plan.mutable_transport()->set_shared_memory(TransportDef::OFF);
   CheckNeed(plan, (2 + 2 + 1) * 400);
   CheckNeed(plan, (2 + 1) * 400, /*is_copy=*/true);
+}
+
+TEST_CASE("a ps has room for its shard and the copy that it keeps, or refuses the second") {
+  CreateVariablesRequest plan = Plan(2, TransportDef::OFF);
+  plan.mutable_sync()->set_ps_replicas(1);
+  plan.mutable_sync()->set_replicas_to_aggregate(2);
+  constexpr uint64_t kOwn = 5 * 400, kCopy = 3 * 400;
+  View of_copy = test::ViewOf(0);
+  of_copy.is_copy = true;
+  for (const uint64_t bytes : {kOwn + kCopy, kOwn + kCopy - 1}) {
+    CAPTURE(bytes);
+    // Nothing is taken yet when the second asks.
+    MemoryClaims memory([bytes] { return bytes; });
+    Shard own({.memory = &memory});
+    Shard copy({.memory = &memory});
+    REQUIRE(own.SetView(test::ViewOf(1)).ok());
+    REQUIRE(copy.SetView(of_copy).ok());
+    REQUIRE(own.CreateVariables(plan).ok());
+    const absl::Status second = copy.CreateVariables(plan).status();
+    CHECK(second.ok() == (bytes == kOwn + kCopy));
+    if (second.ok()) continue;
+    CHECK_THAT(std::string(second.message()),
+               Catch::Contains("can take 1199 bytes beside the 2000 bytes of the other shard"));
+    View next = test::ViewOf(1);
+    next.epoch = Epoch(2);
+    REQUIRE(own.SetView(next).ok());
+    CHECK(copy.CreateVariables(plan).ok());
+  }
 }
 
 }  // namespace
