@@ -21,6 +21,11 @@ constexpr absl::Duration kParkRegistration = absl::Seconds(2);
 constexpr absl::Duration kParkHeartbeat = absl::Seconds(1);
 constexpr int kLargestExitCode = 255;
 
+// All workers of a job may come at once, and have left before.
+int BurstOf(size_t workers) {
+  return std::max(log::Throttle::kBurst, 2 * static_cast<int>(workers));
+}
+
 }  // namespace
 
 WorkerCalls::WorkerCalls(uint64_t run, ToldCluster cluster, Membership* membership,
@@ -30,6 +35,7 @@ WorkerCalls::WorkerCalls(uint64_t run, ToldCluster cluster, Membership* membersh
       evaluations_(evaluations),
       clock_(clock),
       hooks_(std::move(hooks)),
+      changes_(BurstOf(membership->members().size())),
       order_(run) {}
 
 std::string WorkerCalls::NameOf(WorkerIndex worker) const {
@@ -65,6 +71,12 @@ void WorkerCalls::LogRefusal(absl::string_view message) {
   if (const auto line = refusals_.Admit(message, clock_->Monotonic())) log::Warning(*line);
 }
 
+void WorkerCalls::LogChange(void (*write)(absl::string_view), WorkerIndex worker,
+                            absl::string_view what) {
+  const std::string message = absl::StrCat(NameOf(worker), what);
+  if (const auto line = changes_.Admit(message, clock_->Monotonic())) write(*line);
+}
+
 // Nothing while there is something to wait for.
 std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
     const RegisterTaskRequest& request, std::optional<absl::Duration> came) {
@@ -79,8 +91,8 @@ std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
     return admission.status();
   }
   if (membership_->changes() != changes) {
-    log::Info(absl::StrCat(NameOf(member.worker), " has registered: host ", request.host(),
-                           ", pid ", request.pid()));
+    LogChange(log::Info, member.worker,
+              absl::StrCat(" has registered: host ", request.host(), ", pid ", request.pid()));
     hooks_.members_changed();
   }
   if (*admission != Admission::kAdmitted || !job_.has_value() || !hooks_.admitted(member)) {
@@ -184,7 +196,7 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   // One call of a worker is parked at a time.
   AnswerHeartbeat(worker);
   if (request.leaving()) {
-    log::Warning(absl::StrCat(NameOf(worker), " has left: it was told to stop"));
+    LogChange(log::Warning, worker, " has left: it was told to stop");
     answer(HeartbeatReply());
     return EndLease(process);
   }

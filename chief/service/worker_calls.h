@@ -120,6 +120,8 @@ class WorkerCalls {
   // Where the shards are now. Whether that has changed.
   bool FindPlaces() { return hooks_.shard_places != nullptr && places_.Set(hooks_.shard_places()); }
   void LogRefusal(absl::string_view message);
+  // A worker has come or left, which it may do again and again.
+  void LogChange(void (*write)(absl::string_view), WorkerIndex worker, absl::string_view what);
   // What a worker is told that comes after the end.
   absl::StatusOr<RegisterTaskReply> TooLate() const;
   std::optional<absl::StatusOr<RegisterTaskReply>> TryAdmit(
@@ -163,6 +165,7 @@ class WorkerCalls {
   const Hooks hooks_;
 
   log::Throttle refusals_;
+  log::Throttle changes_;
   bool members_known_ = false;
   std::optional<RegisterTaskReply> job_;
   std::function<GlobalStep()> start_step_;

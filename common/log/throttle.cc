@@ -10,7 +10,7 @@ namespace lockstep::log {
 std::optional<std::string> Throttle::Admit(absl::string_view message, absl::Duration now) {
   if (refilled_ == -absl::InfiniteDuration()) refilled_ = now;
   const int64_t refill = absl::ToInt64Seconds(now - refilled_) / absl::ToInt64Seconds(kInterval);
-  tokens_ = static_cast<int>(std::min<int64_t>(kBurst, tokens_ + refill));
+  tokens_ = static_cast<int>(std::min<int64_t>(burst_, tokens_ + refill));
   refilled_ += refill * kInterval;
   if (tokens_ == 0) {
     ++left_out_;

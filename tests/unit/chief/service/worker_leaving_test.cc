@@ -1,6 +1,8 @@
 // What a chief does when a worker says goodbye.
 #include <catch2/catch.hpp>
 
+#include "absl/strings/match.h"
+#include "tests/support/log_lines.h"
 #include "tests/unit/chief/service/worker_calls_fixture.h"
 
 namespace lockstep::chief {
@@ -34,6 +36,25 @@ TEST_CASE("the goodbye of a process that is not the worker any more changes noth
   REQUIRE(goodbye->has_value());
   CHECK(absl::IsAborted((*goodbye)->status()));
   CHECK(f.membership.Live().size() == 2);
+}
+
+TEST_CASE("a worker that comes and leaves in a loop does not fill the log") {
+  Fixture f;
+  f.Train();
+  uint64_t incarnation = 20;
+  const auto lines = test::LogLines([&] {
+    for (int i = 0; i < 100; ++i) {
+      f.Leave(1, incarnation);
+      f.Register(1, ++incarnation);
+    }
+  });
+  CHECK(f.membership.members()[1].incarnation == Incarnation(incarnation));
+  // Of 10 two are the first registrations'.
+  CHECK(lines.size() == 8);
+  f.Pass(absl::Seconds(1));
+  const auto later = test::LogLines([&] { f.Leave(1, incarnation); });
+  REQUIRE(later.size() == 1);
+  CHECK(absl::StrContains(later[0], "has left: it was told to stop (192 such lines left out)"));
 }
 
 }  // namespace

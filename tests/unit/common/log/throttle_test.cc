@@ -18,6 +18,15 @@ TEST_CASE("a flood of lines becomes one line a second that counts the rest") {
   CHECK_FALSE(throttle.Admit("refused", now).has_value());
 }
 
+TEST_CASE("as many lines pass at once as are expected, and one a second after them") {
+  Throttle throttle(/*burst=*/100);
+  int lines = 0;
+  for (int i = 0; i < 1000; ++i) lines += throttle.Admit("came", absl::Hours(1)).has_value();
+  CHECK(lines == 100);
+  for (int i = 0; i < 1000; ++i) lines += throttle.Admit("came", absl::Hours(2)).has_value();
+  CHECK(lines == 200);
+}
+
 TEST_CASE("after a pause lines pass again, and one that follows no others counts none") {
   Throttle throttle;
   CHECK(throttle.Admit("a", absl::ZeroDuration()) == "a");
