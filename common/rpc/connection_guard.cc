@@ -15,6 +15,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/available_memory.h"
 #include "common/base/clock.h"
 #include "common/log/log.h"
 #include "common/rpc/peer_name.h"
@@ -31,8 +32,6 @@ constexpr absl::Duration kLookPeriod = absl::Seconds(5);
 constexpr int kCalmShare = 100;
 constexpr int kEarlyShare = 10;
 constexpr int64_t kMemoryGrowth = 32 << 20;
-// Four chunks of each of 64 workers are 256 MiB.
-constexpr int64_t kShortOfMemory = 1 << 30;
 constexpr absl::Duration kCloseLogPeriod = absl::Seconds(10);
 constexpr int kSocketsAtOnce = 500;
 
@@ -149,9 +148,13 @@ void ConnectionGuard::Look(bool is_full, absl::Duration now) {
   if (std::exchange(trim_, false)) TrimHeap();
   known_memory_ = ResidentBytes();
   const Shortage shortage = {.descriptors = is_full,
-                             .memory = known_memory_ > calm_memory_ + kShortOfMemory};
+                             .memory = known_memory_ > calm_memory_ + margin_.growth};
   const std::vector<ClosedConnection> closed = policy_.Judge(Read(), shortage, now);
-  if (closed.empty() && policy_.is_calm()) calm_memory_ = known_memory_;
+  if (closed.empty() && policy_.is_calm()) {
+    calm_memory_ = known_memory_;
+    margin_ = MarginOf(AvailableMemory());
+    policy_.SetFewUnfinished(margin_.unfinished_calls);
+  }
   for (const ClosedConnection& each : closed) Close(each);
   trim_ = !closed.empty();
   LogClosed(now);

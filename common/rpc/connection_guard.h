@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/rpc/connection_policy.h"
 #include "common/rpc/extra_messages.h"
+#include "common/rpc/memory_margin.h"
 
 namespace lockstep::rpc {
 
@@ -36,9 +37,10 @@ class ConnectionGuard {
 
   ExtraMessages* const extra_;
   ConnectionPolicy policy_;
-  std::vector<std::string> peers_;  // by descriptor; of connections that may be gone
-  int64_t known_memory_ = 0;        // resident bytes at the last look
-  int64_t calm_memory_ = 0;         // and when few calls were unfinished
+  std::vector<std::string> peers_;                // by descriptor; of connections that may be gone
+  int64_t known_memory_ = 0;                      // resident bytes at the last look
+  int64_t calm_memory_ = 0;                       // and when few calls were unfinished
+  MemoryMargin margin_ = MarginOf(std::nullopt);  // as of then
   absl::Duration next_look_ = -absl::InfiniteDuration();
   absl::Duration next_early_look_ = -absl::InfiniteDuration();
   absl::Duration next_log_ = -absl::InfiniteDuration();

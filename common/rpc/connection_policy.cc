@@ -12,8 +12,6 @@ namespace {
 constexpr int64_t kMaxUnfinished = 64;
 // Of all connections: 64 workers that send 4 chunks each.
 constexpr int64_t kMaxUnfinishedInAll = 256;
-// While memory is short: 1 GiB if each has all but the end of a message.
-constexpr int64_t kFewUnfinished = 64;
 // Beyond these numbers: without a whole message for that long, a connection is not of use.
 constexpr absl::Duration kStalled = absl::Seconds(1);
 // The longest deadline of a call with a large message is 60 s.
@@ -51,8 +49,6 @@ ConnectionPolicy::Unfinished ConnectionPolicy::Update(const ConnectionCounters& 
   history->judged_at = now;
   return unfinished;
 }
-
-bool ConnectionPolicy::is_calm() const { return unfinished_ <= kFewUnfinished; }
 
 std::vector<ClosedConnection> ConnectionPolicy::Judge(
     absl::Span<const ConnectionCounters> connections, const Shortage& shortage,
@@ -94,7 +90,7 @@ std::vector<ClosedConnection> ConnectionPolicy::Judge(
   std::sort(stalled.begin(), stalled.end(),
             [](const Stalled& a, const Stalled& b) { return a.since < b.since; });
   for (const Stalled& each : stalled) {
-    if (unfinished_ <= (shortage.memory ? kFewUnfinished : kMaxUnfinishedInAll)) break;
+    if (unfinished_ <= (shortage.memory ? few_unfinished_ : kMaxUnfinishedInAll)) break;
     closed.push_back({each.peer, "unfinished calls, of which there are too many in all"});
     unfinished_ -= each.unfinished;
   }

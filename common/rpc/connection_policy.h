@@ -32,18 +32,20 @@ struct ClosedConnection {
 // What the process is short of.
 struct Shortage {
   bool descriptors = false;  // new connections wait, so idle ones go, too
-  bool memory = false;       // fewer unfinished calls may stay
+  bool memory = false;       // only few unfinished calls may stay
 };
 
 // Has no clock of its own. Thread-compatible.
 class ConnectionPolicy {
  public:
+  // So many unfinished calls are few, from now on.
+  void SetFewUnfinished(int64_t calls) { few_unfinished_ = calls; }
   // To be called with the counters of every open connection, again and again.
   std::vector<ClosedConnection> Judge(absl::Span<const ConnectionCounters> connections,
                                       const Shortage& shortage, absl::Duration now);
 
-  // Whether a job at work has as few unfinished calls as there were the last time.
-  bool is_calm() const;
+  // Whether few calls were unfinished the last time.
+  bool is_calm() const { return unfinished_ <= few_unfinished_; }
 
  private:
   struct History {
@@ -68,6 +70,7 @@ class ConnectionPolicy {
   static Unfinished Update(const ConnectionCounters& counters, absl::Duration now,
                            History* history);
 
+  int64_t few_unfinished_ = 64;
   std::map<int64_t, History> histories_;  // by id
   int64_t unfinished_ = 0;                // in all, the last time
 };

@@ -175,5 +175,17 @@ TEST_CASE("While memory is short fewer unfinished calls may stay") {
   CHECK(policy.is_calm());
 }
 
+TEST_CASE("How many unfinished calls may stay while memory is short follows from what there is") {
+  ConnectionPolicy policy;
+  policy.SetFewUnfinished(16);
+  Connections connections;
+  for (int i = 0; i < 6; ++i)
+    connections.push_back({.peer = absl::StrCat(i), .id = i, .started = 10});
+  CHECK(policy.Judge(connections, {}, absl::Seconds(0)).empty());
+  CHECK_FALSE(policy.is_calm());
+  CHECK(policy.Judge(connections, {.memory = true}, absl::Seconds(1)).size() == 5);
+  CHECK(policy.is_calm());
+}
+
 }  // namespace
 }  // namespace lockstep::rpc
