@@ -19,6 +19,12 @@ inline constexpr size_t kMaxWaitingForBytes = 500;
 // An error that a worker reports: the text of a status that crosses the wire is cut there, too.
 inline constexpr size_t kMaxErrorBytes = 2000;
 
+// Of a layer or a loss.
+inline constexpr size_t kMaxNameBytes = 100;
+// Of a variable: a tensor of a checkpoint may be called by 4096 bytes, of which a slot's own name
+// takes some.
+inline constexpr size_t kMaxVariableNameBytes = 4000;
+
 // Numbers.
 
 // Tasks of one role in a cluster spec.

@@ -12,16 +12,15 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kMostNameLength = 100;
-
 absl::Status CheckName(const std::string& name, absl::flat_hash_set<std::string>* names) {
-  bool is_sound = !name.empty() && name.size() <= kMostNameLength;
+  bool is_sound = !name.empty() && name.size() <= limits::kMaxNameBytes;
   for (const char c : name) is_sound = is_sound && (absl::ascii_isalnum(c) || c == '_');
   if (!is_sound) {
-    return Broken("losses.name",
-                  absl::StrCat("expected 1 to ", kMostNameLength, " letters, digits or '_', got \"",
-                               absl::CHexEscape(name.substr(0, kMostNameLength)), "\""),
-                  "write name: \"generator\" or the like");
+    return Broken(
+        "losses.name",
+        absl::StrCat("expected 1 to ", limits::kMaxNameBytes, " letters, digits or '_', got \"",
+                     absl::CHexEscape(name.substr(0, limits::kMaxNameBytes)), "\""),
+        "write name: \"generator\" or the like");
   }
   if (names->insert(name).second) return absl::OkStatus();
   return Broken("losses.name", absl::StrCat("two losses are called \"", name, "\""),

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/annotate.h"
+#include "common/base/limits.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 #include "common/model/index_columns.h"
@@ -20,14 +21,13 @@ namespace lockstep {
 namespace {
 
 constexpr char kInput[] = "input";
-constexpr size_t kMaxNameLength = 100;
 
 // Names of variables that no layer owns begin with these: train/loss, optimizer/beta1_power.
 constexpr absl::string_view kReserved[] = {kInput, "train", "optimizer"};
 
 // Of a file, before it is known to be sound.
 std::string Shown(absl::string_view name) {
-  return absl::CHexEscape(name.substr(0, kMaxNameLength));
+  return absl::CHexEscape(name.substr(0, limits::kMaxNameBytes));
 }
 
 // `layer "fc" (dense)`; by its place in the file when it has no name.
@@ -39,12 +39,13 @@ std::string Describe(const LayerDef& layer, int index) {
 }
 
 absl::Status CheckName(absl::string_view name) {
-  bool sound = !name.empty() && name.size() <= kMaxNameLength;
+  bool sound = !name.empty() && name.size() <= limits::kMaxNameBytes;
   for (char c : name) sound = sound && (absl::ascii_isalnum(c) || c == '_');
   if (!sound) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "name: expected 1 to ", kMaxNameLength, " letters, digits or '_', got \"", Shown(name),
-        "\". Remedy: write name: \"", name.empty() ? "hidden1" : "conv_1", "\" or the like"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("name: expected 1 to ", limits::kMaxNameBytes,
+                     " letters, digits or '_', got \"", Shown(name), "\". Remedy: write name: \"",
+                     name.empty() ? "hidden1" : "conv_1", "\" or the like"));
   }
   for (absl::string_view reserved : kReserved) {
     if (name == reserved) {

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/checked.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor/packed_rows.h"
@@ -163,6 +164,11 @@ absl::StatusOr<Catalog> Catalog::Create(const Placement& placement, ShardIndex s
   LOCKSTEP_ASSIGN_OR_RETURN(catalog.turns_, TurnsOf(placement));
   absl::flat_hash_set<std::string> names;
   for (const VariableSpec& spec : placement.variables()) {
+    if (spec.name().size() > limits::kMaxVariableNameBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable ", spec.id(), ": expected a name of at most ",
+                       limits::kMaxVariableNameBytes, " bytes, got ", spec.name().size()));
+    }
     LOCKSTEP_ASSIGN_OR_RETURN(const VariableType type, TypeOf(spec));
     const std::string what = absl::StrCat("variable \"", spec.name(), "\" (", spec.id(), ")");
     if (spec.id() != catalog.index_of_id_.size()) {

@@ -68,6 +68,7 @@ TEST_CASE("what is wrong with losses is told by their name and field") {
              Contains("evaluation.every_steps: a job with several losses is not evaluated"));
   CHECK_THAT(error("\"generator\"", "\"a/b\""),
              Contains("losses.name: expected 1 to 100 letters, digits or '_', got \"a/b\""));
+  CHECK_THAT(error("generator", std::string(101, 'x')), Contains("losses.name: expected 1 to 100"));
   CHECK_THAT(error("\"generator\"", "\"discriminator\""),
              Contains("two losses are called \"discriminator\""));
   CHECK_THAT(error("loss: \"g_loss\"", ""), Contains("losses \"generator\": loss: it is missing"));

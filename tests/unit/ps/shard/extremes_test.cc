@@ -84,6 +84,13 @@ TEST_CASE("variables that the process has no memory for are refused with what it
   }
 }
 
+TEST_CASE("a variable whose slots could not be saved under its name is refused") {
+  CHECK(Create(PlanOf(PlacementOf({{std::string(4000, 'w'), {1}}}), 1, 1)).ok());
+  const absl::Status refused = Create(PlanOf(PlacementOf({{std::string(4001, 'w'), {1}}}), 1, 1));
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK(refused.message() == "variable 0: expected a name of at most 4000 bytes, got 4001");
+}
+
 TEST_CASE("tokens are counted, not made, and their number has an end") {
   CreateVariablesRequest plan = OneVariable(1, 1, FIFO);
   plan.set_init_tokens(int64_t{1} << 30);
