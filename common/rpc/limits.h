@@ -11,6 +11,10 @@ namespace lockstep::rpc {
 // room for placements of very many variables.
 inline constexpr int kMaxMessageBytes = 16 * 1024 * 1024;
 
+// Calls of a connection at once; its client waits with others. A worker awaits all chunks of its
+// values at once: 64 GiB of them.
+inline constexpr int kMaxStreams = 65536;
+
 inline constexpr absl::Duration kControlDeadline = absl::Seconds(5);
 inline constexpr absl::Duration kDataDeadline = absl::Seconds(60);
 // Calls that wait for something: they end with DEADLINE_EXCEEDED and are issued again.

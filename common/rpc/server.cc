@@ -38,7 +38,6 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kHandshake = absl::Seconds(10);
-constexpr int kMaxStreams = 65536;
 constexpr int kMaxDebuggingThreads = 8;
 
 int Milliseconds(absl::Duration duration) {
@@ -72,8 +71,7 @@ void SetPolicy(grpc::ServerBuilder* builder) {
   builder->SetMaxSendMessageSize(rpc::kMaxMessageBytes);
   // A client that connects speaks HTTP/2 at once.
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, Milliseconds(kHandshake));
-  // A worker awaits all chunks of its values at once: 64 GiB of them.
-  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, rpc::kMaxStreams);
   // gRPC's own services hold a thread for each open stream.
   grpc::ResourceQuota threads;
   threads.SetMaxThreads(kMaxDebuggingThreads);
