@@ -47,7 +47,7 @@ Tensors TensorsOf(const CatalogEntry& entry, const UpdateRule& rule, const Epoch
   tensors.means = config.has_copies() && !is_copy ? 1 : 0;
   // A copy holds the means of a step, until it serves the workers.
   const uint64_t gradients = is_copy ? 1 : config.gradients_of_step();
-  tensors.gradients = config.shares_values() ? 0 : gradients;
+  tensors.gradients = config.shares_values() && config.may_borrow() ? 0 : gradients;
   return tensors;
 }
 

@@ -77,6 +77,16 @@ TEST_CASE("in shared memory three versions are counted, and no gradients") {
   CheckNeed(Plan(4, shared_memory), 3 * 400);
 }
 
+TEST_CASE("gradients are counted where they are copied out of shared memory") {
+  CreateVariablesRequest plan = Plan(4, TransportDef::COPY);
+  plan.set_token_policy(FIFO);
+  CheckNeed(plan, (3 + 4) * 400);
+  plan = Plan(4, TransportDef::COPY);
+  plan.set_asynchronous(true);
+  plan.set_replicas_to_aggregate(1);
+  CheckNeed(plan, (3 + 1) * 400);
+}
+
 TEST_CASE("a primary has the means that it sends besides, and a copy those that come") {
   CreateVariablesRequest plan = Plan(2, TransportDef::COPY);
   plan.mutable_sync()->set_ps_replicas(1);
