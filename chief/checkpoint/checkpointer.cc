@@ -10,7 +10,8 @@
 namespace lockstep::chief {
 
 absl::StatusOr<ShardFile> ToShardFile(const SaveReply& reply) {
-  ShardFile file{.file = reply.file(), .bytes = reply.bytes()};
+  ShardFile file{
+      .file = reply.file(), .bytes = reply.bytes(), .is_finite = !reply.has_non_finite()};
   for (const SaveReply::TensorRecord& record : reply.tensors()) {
     const auto dtype = FromProto(record.dtype());
     const auto shape =

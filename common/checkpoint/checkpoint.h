@@ -11,6 +11,7 @@
 // folders.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -38,6 +39,7 @@ struct ShardFile {
   std::string file;  // name inside the checkpoint folder
   uint64_t bytes = 0;
   std::vector<TensorRecord> tensors;
+  bool is_finite = true;  // no value in it is infinite or NaN
 };
 
 struct Manifest {
@@ -51,6 +53,9 @@ struct Manifest {
   std::string job;        // the job file as text proto, paths absolute
   std::string cluster;    // canonical cluster spec it was written by
   std::vector<ShardFile> shards;
+
+  // No value of the checkpoint is infinite or NaN.
+  bool IsFinite() const { return std::ranges::all_of(shards, &ShardFile::is_finite); }
 };
 
 struct NamedTensor {
@@ -70,8 +75,8 @@ absl::StatusOr<ShardFile> WriteShard(const std::string& folder, uint32_t shard, 
 // of the history that leads to this step all but the newest `keep_last` checkpoints (0: keeps all)
 // and what is older than those, the incomplete ones before this step, and files in its folder that
 // the manifest does not name. Checkpoints that an abandoned history has left between those kept,
-// and beyond this step, stay. Returns the checkpoint's folder. What could not be deleted is no
-// error: it stays, and `warnings` gets a line.
+// and beyond this step, stay. Returns the
+// checkpoint's folder. What could not be deleted is no error: it stays, and `warnings` gets a line.
 //
 // `check` is asked before each file appears and each deletion: its error ends it. ALREADY_EXISTS
 // where LATEST names a later step of this epoch, ABORTED where it names a later epoch: nothing is

@@ -19,6 +19,13 @@ void JsonFields::Read(const char* name, std::string& value) {
   }
 }
 
+void JsonFields::Read(const char* name, bool& value) {
+  if (const nlohmann::json* field = Find(name)) {
+    if (!field->is_boolean()) return Wrong(absl::StrCat(name, " is neither true nor false"));
+    value = field->get<bool>();
+  }
+}
+
 void JsonFields::ReadShape(const char* name, Shape& value) {
   if (const nlohmann::json* field = Find(name)) {
     auto shape = ShapeFromJson(*field);

@@ -23,6 +23,7 @@ class JsonFields {
   JsonFields(const nlohmann::json& json, absl::string_view where);
 
   void Read(const char* name, std::string& value);
+  void Read(const char* name, bool& value);
   void ReadShape(const char* name, Shape& value);
   template <typename Integer>
   requires std::is_integral_v<Integer>

@@ -18,8 +18,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kFormat[] = "lockstep-checkpoint";
-constexpr uint64_t kFormatVersion = 2;
+constexpr uint64_t kFormatVersion = 3;
 constexpr uint64_t kFirstWithOrigin = 2;
+constexpr uint64_t kFirstWithFinite = 3;
 constexpr char kChecksum[] = "manifest_crc32c";
 constexpr int kManifestDepth = 6;  // manifest, shards, shard, tensors, tensor, shape
 
@@ -40,11 +41,13 @@ absl::StatusOr<TensorRecord> DecodeTensor(const Json& json, const std::string& w
   return tensor;
 }
 
-absl::StatusOr<ShardFile> DecodeShard(const Json& json, const std::string& where) {
+absl::StatusOr<ShardFile> DecodeShard(const Json& json, const std::string& where,
+                                      uint64_t version) {
   ShardFile shard;
   JsonFields fields(json, where);
   fields.Read("file", shard.file);
   fields.Read("bytes", shard.bytes);
+  if (version >= kFirstWithFinite) fields.Read("finite", shard.is_finite);
   fields.ReadList("tensors", [&](const Json& element, const std::string& place) -> absl::Status {
     LOCKSTEP_ASSIGN_OR_RETURN(shard.tensors.emplace_back(), DecodeTensor(element, place));
     return absl::OkStatus();
@@ -84,8 +87,10 @@ std::string EncodeManifest(const Manifest& manifest) {
                          {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
                          {"crc32c", tensor.crc32c}});
     }
-    shards.push_back(
-        {{"file", shard.file}, {"bytes", shard.bytes}, {"tensors", std::move(tensors)}});
+    shards.push_back({{"file", shard.file},
+                      {"bytes", shard.bytes},
+                      {"finite", shard.is_finite},
+                      {"tensors", std::move(tensors)}});
   }
   Json json = {{"format", kFormat},
                {"format_version", kFormatVersion},
@@ -137,7 +142,7 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view text) {
   fields.Read("job", manifest.job);
   fields.Read("cluster", manifest.cluster);
   fields.ReadList("shards", [&](const Json& element, const std::string& place) -> absl::Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(manifest.shards.emplace_back(), DecodeShard(element, place));
+    LOCKSTEP_ASSIGN_OR_RETURN(manifest.shards.emplace_back(), DecodeShard(element, place, version));
     return absl::OkStatus();
   });
   LOCKSTEP_RETURN_IF_ERROR(fields.Finish());

@@ -12,6 +12,7 @@
 #include "common/checksum/crc32c.h"
 #include "common/fs/atomic_file.h"
 #include "common/fs/path.h"
+#include "common/tensor/finite.h"
 
 namespace lockstep {
 namespace {
@@ -59,9 +60,11 @@ absl::Status CheckNames(const std::vector<const NamedTensor*>& sorted) {
   return absl::OkStatus();
 }
 
-// `buffer` is for the pieces of tensors that are read.
-absl::StatusOr<uint32_t> AppendTensor(AtomicFile& file, const NamedTensor& tensor,
-                                      std::vector<std::byte>* buffer) {
+static_assert(kChecksumPiece % sizeof(double) == 0, "pieces are of whole elements");
+
+// Notes in `record` what was written. `buffer` is for the pieces of tensors that are read.
+absl::Status AppendTensor(AtomicFile& file, const NamedTensor& tensor,
+                          std::vector<std::byte>* buffer, ShardFile* record) {
   const size_t num_bytes = tensor.value.num_bytes();
   uint32_t crc = 0;
   for (size_t done = 0; done < num_bytes; done += kChecksumPiece) {
@@ -75,9 +78,11 @@ absl::StatusOr<uint32_t> AppendTensor(AtomicFile& file, const NamedTensor& tenso
       piece = std::span(*buffer).first(size);
     }
     crc = ExtendCrc32c(crc, piece);
+    record->is_finite = record->is_finite && AreFinite(tensor.value.dtype, piece);
     LOCKSTEP_RETURN_IF_ERROR(file.Append(piece));
   }
-  return crc;
+  record->tensors.push_back({tensor.name, tensor.value.dtype, tensor.value.shape, crc});
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -114,8 +119,7 @@ absl::StatusOr<ShardFile> WriteSafetensors(const std::string& path,
   ShardFile record{NameOf(path), kSafetensorsLengthBytes + json_size + end, {}};
   std::vector<std::byte> buffer;
   for (const NamedTensor* tensor : sorted) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t crc, AppendTensor(file, *tensor, &buffer));
-    record.tensors.push_back({tensor->name, tensor->value.dtype, tensor->value.shape, crc});
+    LOCKSTEP_RETURN_IF_ERROR(AppendTensor(file, *tensor, &buffer, &record));
   }
   LOCKSTEP_RETURN_IF_ERROR(file.Commit(check));
   return record;

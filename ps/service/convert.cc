@@ -246,6 +246,7 @@ SaveReply ToProto(const ShardFile& saved) {
   SaveReply reply;
   reply.set_file(saved.file);
   reply.set_bytes(saved.bytes);
+  reply.set_has_non_finite(!saved.is_finite);
   for (const TensorRecord& tensor : saved.tensors) {
     SaveReply::TensorRecord* to = reply.add_tensors();
     to->set_name(tensor.name);

@@ -34,6 +34,7 @@ inline absl::StatusOr<SaveReply> WriteAsShard(const SaveRequest& request, uint32
   SaveReply reply;
   reply.set_file(file.file);
   reply.set_bytes(file.bytes);
+  reply.set_has_non_finite(!file.is_finite);
   for (const TensorRecord& record : file.tensors) {
     SaveReply::TensorRecord* const tensor = reply.add_tensors();
     tensor->set_name(record.name);

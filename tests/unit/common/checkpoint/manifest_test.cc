@@ -28,7 +28,7 @@ Manifest Example() {
       {"shard-0-of-2.safetensors",
        1234,
        {{"fc/kernel", DType::kFloat32, Shape({3, 2}), 0xe3069283}, {"s", DType::kInt64, {}, 0}}},
-      {"shard-1-of-2.safetensors", 8, {}}};
+      {"shard-1-of-2.safetensors", 8, {}, /*is_finite=*/false}};
   return manifest;
 }
 
@@ -65,6 +65,9 @@ TEST_CASE("a manifest comes back as it was written") {
   CHECK(manifest->shards[0].tensors[0].crc32c == 0xe3069283);
   CHECK(manifest->shards[0].tensors[1].shape == Shape({}));
   CHECK(manifest->shards[1].tensors.empty());
+  CHECK(manifest->shards[0].is_finite);
+  CHECK_FALSE(manifest->shards[1].is_finite);
+  CHECK_FALSE(manifest->IsFinite());
 }
 
 TEST_CASE("a manifest is formatted for people and keeps its checksum when formatted anew") {
@@ -110,7 +113,7 @@ TEST_CASE("no end of a manifest can be missing") {
 
 TEST_CASE("a manifest of a later version is refused with the remedy") {
   const absl::Status status =
-      DecodeManifest(Changed([](Json& json) { json["format_version"] = 3; })).status();
+      DecodeManifest(Changed([](Json& json) { json["format_version"] = 4; })).status();
   CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
   CHECK(absl::StrContains(status.message(), "Remedy"));
 }
@@ -119,10 +122,22 @@ TEST_CASE("a manifest of the first version has no origin") {
   const std::string first = Changed([](Json& json) {
     json["format_version"] = 1;
     json.erase("origin");
+    for (Json& shard : json["shards"]) shard.erase("finite");
   });
   REQUIRE(DecodeManifest(first).ok());
   CHECK(DecodeManifest(first)->origin == CheckpointOrigin());
   CHECK_FALSE(DecodeManifest(Changed([](Json& json) { json["format_version"] = 1; })).ok());
+}
+
+TEST_CASE("a manifest from before values were checked counts as finite") {
+  const std::string second = Changed([](Json& json) {
+    json["format_version"] = 2;
+    for (Json& shard : json["shards"]) shard.erase("finite");
+  });
+  REQUIRE(DecodeManifest(second).ok());
+  CHECK(DecodeManifest(second)->IsFinite());
+  CHECK(DecodeManifest(second)->origin == Example().origin);
+  CHECK_FALSE(DecodeManifest(Changed([](Json& json) { json["format_version"] = 2; })).ok());
 }
 
 TEST_CASE("what is not the text of a manifest is refused") {
@@ -162,6 +177,8 @@ TEST_CASE("every field must be there, of its type and sound, and no other") {
       {"shards is not a list", [](Json& j) { j["shards"] = Json::object(); }},
       {"shards[1].not an object", [](Json& j) { j["shards"][1] = 4; }},
       {"shards[0].bytes is missing", [](Json& j) { j["shards"][0].erase("bytes"); }},
+      {"shards[0].finite is missing", [](Json& j) { j["shards"][0].erase("finite"); }},
+      {"shards[0].finite is neither true nor false", [](Json& j) { j["shards"][0]["finite"] = 1; }},
       {"shards[0].unknown field 'x'", [](Json& j) { j["shards"][0]["x"] = 1; }},
       {"file '' is not a name", [](Json& j) { j["shards"][0]["file"] = ""; }},
       {"file '..' is not a name", [](Json& j) { j["shards"][0]["file"] = ".."; }},

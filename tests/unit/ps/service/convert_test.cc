@@ -27,6 +27,11 @@ TEST_CASE("A ps without variables waits for no step") {
   CHECK_FALSE(ToViewReply({.open_variables = 1}, Incarnation(5)).has_progress());
 }
 
+TEST_CASE("The answer to Save says whether a value is not finite") {
+  CHECK_FALSE(ToProto(ShardFile{.is_finite = true}).has_non_finite());
+  CHECK(ToProto(ShardFile{.is_finite = false}).has_non_finite());
+}
+
 TEST_CASE("A pull that is malformed costs neither the token that is asked for with it nor a push") {
   NextRequest request;
   request.set_dequeue_seq(7);
