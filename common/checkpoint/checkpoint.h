@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,7 +76,7 @@ absl::StatusOr<ShardFile> WriteShard(const std::string& folder, uint32_t shard, 
 // of the history that leads to this step all but the newest `keep_last` checkpoints (0: keeps all)
 // and what is older than those, the incomplete ones before this step, and files in its folder that
 // the manifest does not name. Checkpoints that an abandoned history has left between those kept,
-// and beyond this step, stay. Returns the
+// and beyond this step, stay. So does the newest one that is finite (FindFinite). Returns the
 // checkpoint's folder. What could not be deleted is no error: it stays, and `warnings` gets a line.
 //
 // `check` is asked before each file appears and each deletion: its error ends it. ALREADY_EXISTS
@@ -90,6 +91,10 @@ absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Mani
 // its folder, unless other files are in it; where it has a checkpoint, the shard files there that
 // the manifest does not name. `check` as above.
 absl::Status RemoveUnfinishedSave(const std::string& root, int64_t step, const PublishCheck& check);
+
+// The step of the newest checkpoint up to `newest` whose values are all finite; of its history, or
+// where that has none any more, of the whole root. nullopt: there is none.
+absl::StatusOr<std::optional<int64_t>> FindFinite(const std::string& root, const Manifest& newest);
 
 // The folder that shards of this step write into: <root>/ckpt-<step>.
 std::string CheckpointFolder(const std::string& root, int64_t step);

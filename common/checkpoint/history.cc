@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <set>
 
 namespace lockstep {
 
@@ -24,6 +25,19 @@ std::vector<int64_t> StepsUpTo(const std::vector<HistoryPoint>& points, uint64_t
     epoch = any->origin.epoch;
     last = any->origin.step;
   }
+}
+
+std::optional<int64_t> NewestFinite(const std::vector<HistoryPoint>& points, uint64_t epoch,
+                                    int64_t last) {
+  std::set<int64_t> finite;
+  for (const HistoryPoint& point : points) {
+    if (point.is_finite && point.step <= last) finite.insert(point.step);
+  }
+  if (finite.empty()) return std::nullopt;
+  for (const int64_t step : StepsUpTo(points, epoch, last)) {
+    if (finite.contains(step)) return step;
+  }
+  return *finite.rbegin();
 }
 
 std::vector<int64_t> StepsThatGoOn(const std::vector<HistoryPoint>& points,

@@ -14,6 +14,7 @@ struct HistoryPoint {
   int64_t step = 0;
   uint64_t epoch = 0;
   CheckpointOrigin origin;  // of its epoch
+  bool is_finite = true;    // Manifest::IsFinite
 };
 
 // The steps that lead to step `last` of `epoch`, the newest first: those of the epoch up to there,
@@ -21,6 +22,11 @@ struct HistoryPoint {
 // `points`' epochs: what went before that is not known.
 std::vector<int64_t> StepsUpTo(const std::vector<HistoryPoint>& points, uint64_t epoch,
                                int64_t last);
+
+// The newest finite one of these steps. Where none of them is, of all of `points` up to `last`: the
+// epochs in between may have no checkpoint any more.
+std::optional<int64_t> NewestFinite(const std::vector<HistoryPoint>& points, uint64_t epoch,
+                                    int64_t last);
 
 // The run that has the folder: an epoch that may have no checkpoint yet.
 struct HistoryTip {

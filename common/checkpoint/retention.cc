@@ -56,28 +56,38 @@ absl::Status RemoveBefore(const std::string& root, int64_t step, bool is_wanted,
   return is_wanted ? absl::OkStatus() : RemoveCheckpoint(root, step, check);
 }
 
-// Of the last checkpoint to keep; nullopt: there are not so many.
-absl::StatusOr<std::optional<int64_t>> OldestToKeep(const std::string& root, const Manifest& newest,
-                                                    int keep_last) {
-  if (keep_last <= 0) return std::nullopt;
+// Steps whose checkpoints stay.
+struct Kept {
+  std::optional<int64_t> oldest;  // of the last `keep_last`; nullopt: there are not so many
+  std::optional<int64_t> finite;  // FindFinite
+
+  bool Has(int64_t step) const { return !oldest.has_value() || step >= *oldest || step == finite; }
+};
+
+absl::StatusOr<Kept> ChooseKept(const std::string& root, const Manifest& newest, int keep_last) {
+  if (keep_last <= 0) return Kept();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
   const std::vector<int64_t> steps = StepsUpTo(points, newest.epoch, newest.step);
   const size_t last = static_cast<size_t>(keep_last) - 1;
-  return last < steps.size() ? std::optional(steps[last]) : std::nullopt;
+  return Kept{.oldest = last < steps.size() ? std::optional(steps[last]) : std::nullopt,
+              .finite = NewestFinite(points, newest.epoch, newest.step)};
 }
 
 }  // namespace
 
+absl::StatusOr<std::optional<int64_t>> FindFinite(const std::string& root, const Manifest& newest) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
+  return NewestFinite(points, newest.epoch, newest.step);
+}
+
 absl::Status RemoveOldCheckpoints(const std::string& root, const Manifest& newest, int keep_last,
                                   const PublishCheck& check) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<int64_t> oldest,
-                            OldestToKeep(root, newest, keep_last));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Kept kept, ChooseKept(root, newest, keep_last));
   absl::Status status;
   for (const int64_t step : steps) {
     if (step >= newest.step) continue;
-    const bool is_wanted = !oldest.has_value() || step >= *oldest;
-    status.Update(RemoveBefore(root, step, is_wanted, check));
+    status.Update(RemoveBefore(root, step, kept.Has(step), check));
   }
   LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   status.Update(RemoveTemporaryFiles(root));

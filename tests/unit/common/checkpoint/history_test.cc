@@ -21,6 +21,16 @@ TEST_CASE("a step is reached through the origins of its epochs") {
   CHECK(StepsUpTo(kPoints, 7, 100).empty());
 }
 
+TEST_CASE("the newest finite step of the history counts, then that of any") {
+  std::vector<HistoryPoint> points = kPoints;
+  CHECK(NewestFinite(points, 3, 38) == 38);
+  for (HistoryPoint& point : points) point.is_finite = point.step == 25 || point.step == 10;
+  CHECK(NewestFinite(points, 3, 38) == 10);
+  CHECK(NewestFinite(points, 7, 38) == 25);
+  CHECK(NewestFinite(points, 7, 24) == 10);
+  CHECK(NewestFinite(points, 7, 9) == std::nullopt);
+}
+
 TEST_CASE("the highest epoch goes on, with what leads to it") {
   CHECK(StepsThatGoOn({}, std::nullopt).empty());
   CHECK(StepsThatGoOn({}, HistoryTip{3, {2, 30}}).empty());
