@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/checkpoint/divergence.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/tensor_proto/convert.h"
@@ -85,15 +86,19 @@ void Checkpointer::OnShard(size_t shard, absl::StatusOr<SaveReply> reply) {
 
 // Commits what the shards have written, or deletes it.
 void Checkpointer::EndOnDisk() {
-  RunOnDisk([this, manifest = manifest_, failure = failure_] {
+  RunOnDisk([this, manifest = manifest_, failure = failure_, has_diverged = has_diverged_] {
     std::vector<std::string> warnings;
     absl::StatusOr<std::string> folder =
         failure.ok() ? CommitOwned(manifest, &warnings) : absl::StatusOr<std::string>(failure);
     // What stays all the same goes with the next save that succeeds.
     if (!folder.ok()) RemoveUnfinishedSave(options_.root, manifest.step, check_).IgnoreError();
-    executor_->Post([this, folder = std::move(folder), warnings = std::move(warnings)]() mutable {
-      End(std::move(folder), std::move(warnings));
-    });
+    const bool diverges = folder.ok() && !manifest.IsFinite();
+    if (diverges && !has_diverged) warnings.push_back(DescribeDivergence(*folder, manifest));
+    executor_->Post(
+        [this, diverges, folder = std::move(folder), warnings = std::move(warnings)]() mutable {
+          if (folder.ok()) has_diverged_ = diverges;
+          End(std::move(folder), std::move(warnings));
+        });
   });
 }
 

@@ -26,8 +26,9 @@ struct CheckpointerOptions {
   Manifest manifest;             // without step and shards
   FolderClaim* claim = nullptr;  // to `root`; outlives the checkpointer
   bool waits_for_disk = false;   // on the executor's thread: in simulated time there is no other
-  // Gets a line for each thing that went wrong beside a save, such as an old checkpoint that could
-  // not be deleted. On the executor's thread, before the save's `done`.
+  // Gets a line for each thing that went wrong beside a save: an old checkpoint that could not be
+  // deleted, or the first one whose values are not finite (divergence.h). On the executor's thread,
+  // before the save's `done`.
   std::function<void(std::string)> warn;
 };
 
@@ -60,6 +61,7 @@ class Checkpointer {
   Executor* const executor_;
 
   bool busy_ = false;
+  bool has_diverged_ = false;  // the last checkpoint is not finite, which was told
   // Of the save that runs.
   Callback<std::string> done_;
   Manifest manifest_;

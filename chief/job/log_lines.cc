@@ -38,6 +38,10 @@ std::string GoneBackWarning(const JobPlan& plan, bool takes_over) {
                                                   : "every ps goes back to " + plan.restore_from);
 }
 
+std::string DivergedStartWarning(const JobPlan& plan) {
+  return absl::StrCat("the job goes on after it has diverged: ", plan.diverged);
+}
+
 std::string TakeoverLine(GlobalStep step, size_t workers) {
   return absl::StrCat("taking over at step ", WithCommas(step.value()), ", with ",
                       CountText(workers, "worker"));

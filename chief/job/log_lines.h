@@ -19,6 +19,7 @@ namespace lockstep::chief {
 std::string ShardsReadyLine(const JobPlan& plan);
 std::string AlreadyDoneLine(const JobPlan& plan);
 std::string GoneBackWarning(const JobPlan& plan, bool takes_over);
+std::string DivergedStartWarning(const JobPlan& plan);
 std::string TakeoverLine(GlobalStep step, size_t workers);
 std::string TrainingLine(const JobPlan& plan, const RunRecord& record, const Membership& membership,
                          absl::Duration now);

@@ -246,6 +246,7 @@ void StartingPhase::RecordStart() {
   if (!takes_over && !plan.restore_from.empty()) {
     log::Info(absl::StrCat("restored from ", plan.restore_from));
     job_->record.restored_from = plan.restore_from;
+    if (!plan.diverged.empty()) job_->Warn(DivergedStartWarning(plan));
   }
   const std::string changes = DescribeJobChanges(
       takes_over ? shards.job_before : plan.restored_job,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "chief/checkpoint/divergence.h"
 #include "chief/checkpoint/restorable.h"
 #include "chief/plan/check_batches.h"
 #include "chief/plan/csv_columns.h"
@@ -61,6 +62,7 @@ absl::Status RestoreFrom(const std::string& root, JobPlan* plan) {
   plan->origin = OriginAt(plan->restore_from, manifest, plan->job.checkpoint().folder());
   plan->restored_job = manifest.job;
   plan->restored_model = manifest.model;
+  plan->diverged = DescribeDivergence(plan->restore_from, manifest);
   return TakeNextEpoch(manifest.epoch, plan);
 }
 
@@ -153,6 +155,7 @@ absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost,
   plan.restore_from.clear();
   plan.restored_job.clear();
   plan.restored_model.clear();
+  plan.diverged.clear();
   plan.earlier.clear();
   plan.finished.clear();
   plan.lost = std::move(lost);

@@ -46,6 +46,7 @@ struct JobPlan {
   std::string restore_from;  // the checkpoint's folder; empty: from the initial values
   std::string restored_job;  // the texts in the checkpoint
   std::string restored_model;
+  std::string diverged;  // what is wrong with its values (DescribeDivergence); empty: nothing
   std::string earlier;   // a checkpoint that a beginning would bury; empty: none
   std::string lost;      // why it goes back while the job runs; empty: it does not
   std::string finished;  // kSucceed: the checkpoint of the last step; empty: there is none

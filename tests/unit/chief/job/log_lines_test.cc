@@ -35,6 +35,17 @@ TEST_CASE("The log has the test loss of a regression, and no accuracy") {
         "examples");
 }
 
+TEST_CASE("a start from a checkpoint of a model that has diverged says so") {
+  JobPlan plan = TwoWorkerPlan(4);
+  plan.start = GlobalStep(2);
+  plan.restore_from = "/c/ckpt-2";
+  plan.diverged = "/c/ckpt-2 has values that are infinite or NaN";
+  JobFixture f(plan);
+  REQUIRE(f.Status().job().warnings_size() == 1);
+  CHECK(f.Status().job().warnings(0).text() ==
+        "the job goes on after it has diverged: /c/ckpt-2 has values that are infinite or NaN");
+}
+
 TEST_CASE("the chief's lines have commas, units and no sign before a nan") {
   JobPlan plan = TwoWorkerPlan(20000);
   RunRecord record;

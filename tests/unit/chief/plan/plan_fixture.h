@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catch2/catch.hpp>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -58,7 +59,7 @@ struct Fixture {
 
 // A checkpoint as the job itself would write it.
 inline void WriteCheckpoint(const JobPlan& plan, const std::string& root, int64_t step,
-                            Epoch epoch = Epoch(3)) {
+                            Epoch epoch = Epoch(3), bool is_finite = true) {
   Manifest manifest = ToManifest(plan, epoch, plan.origin);
   manifest.step = step;
   std::vector<Tensor> values;
@@ -68,6 +69,7 @@ inline void WriteCheckpoint(const JobPlan& plan, const std::string& root, int64_
     values.emplace_back(DType::kFloat32,
                         Shape({variable.dims().data(), static_cast<size_t>(variable.dims_size())}));
     tensors.push_back({variable.name(), values.back().view()});
+    if (!is_finite) values.back().as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
   }
   const auto file = WriteShard(CheckpointFolder(root, step), 0, 1, tensors);
   REQUIRE(file.ok());

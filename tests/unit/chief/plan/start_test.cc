@@ -184,6 +184,26 @@ TEST_CASE("a job resumes at the newest checkpoint, or begins, or is done") {
   CHECK(f.Fail("checkpoint { folder: \"ckpt\" }", "", resume).ok());
 }
 
+TEST_CASE("a job that resumes after it has diverged knows the checkpoint to go back to") {
+  Fixture f;
+  const std::string root = f.folder.Path("ckpt");
+  const absl::StatusOr<JobPlan> first = f.Make();
+  REQUIRE(first.ok());
+  WriteCheckpoint(*first, root, 4);
+  CHECK(f.Make({.mode = StartMode::kResume})->diverged.empty());
+  WriteCheckpoint(*first, root, 6, Epoch(3), /*is_finite=*/false);
+  const JobPlan resumed = *f.Make({.mode = StartMode::kResume});
+  CHECK(resumed.restore_from == root + "/ckpt-6");
+  CHECK_THAT(resumed.diverged,
+             Catch::StartsWith(root + "/ckpt-6 has values that are infinite or NaN; ") &&
+                 Catch::EndsWith("--restore=" + root + "/ckpt-4"));
+  CHECK(GoBack(resumed, "ps 1 is gone")->diverged == resumed.diverged);
+  const JobPlan restored = *f.Make({.mode = StartMode::kRestore, .folder = root + "/ckpt-4"});
+  CHECK(restored.diverged.empty());
+  REQUIRE(WriteOwner(root, {.epoch = 4, .origin = restored.origin}, nullptr).ok());
+  CHECK(GoBack(resumed, "ps 1 is gone")->diverged.empty());
+}
+
 TEST_CASE("a job whose checkpoints are all broken does not begin anew by itself") {
   Fixture f;
   WriteCheckpoint(*f.Make(), f.folder.Path("ckpt"), 4);
