@@ -278,7 +278,7 @@ TEST_CASE("a job with steps whose learning rate is 0 says so from its start on")
              Catch::Matchers::Contains("the learning rate is 0 from step 6 on"));
 }
 
-TEST_CASE("a loss that is not a number is null in the summary, and the rest is there") {
+TEST_CASE("a loss that is not a number is null in the summary, and a warning says so") {
   JobFixture f(TwoWorkerPlan(1));
   f.Register(0, 10);
   f.Beat(0, 10);
@@ -286,6 +286,9 @@ TEST_CASE("a loss that is not a number is null in the summary, and the rest is t
   const auto summary = nlohmann::json::parse(MakeSummary(f.job->plan(), f.job->record()));
   CHECK(summary["losses"][0].is_null());
   CHECK(summary["steps"] == 1);
+  REQUIRE(summary["warnings"].size() == 1);
+  CHECK_THAT(std::string(summary["warnings"][0]["text"]),
+             Catch::StartsWith("the loss of step 0 is not a finite number. Remedy: "));
 }
 
 }  // namespace
