@@ -1,11 +1,9 @@
 // Jobs over TLS: what `lockstep certificates` makes is enough, and those without it are told why.
 #include <catch2/catch.hpp>
-#include <csignal>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/client/status_client.h"
 #include "common/security/job_token.h"
 #include "common/security/secret_file.h"
 #include "tests/integration/cluster.h"
@@ -41,23 +39,6 @@ TEST_CASE("a job trains with TLS, also where sockets carry the tensors") {
   CHECK(seen.exit_code == 0);
   CHECK_THAT(seen.output, Contains("chief 0: training"));
   CHECK_THAT(cluster.ps(0).Output(), Contains("TLS with " + tls + "/ps-0.pem, valid until "));
-}
-
-TEST_CASE("certificates that are replaced while a job runs serve a worker that returns") {
-  Cluster cluster(1, 2);
-  cluster.UseTls();
-  cluster.StartAll({.max_steps = kForeverSteps, .sync = "replicas_to_aggregate: 2"});
-  REQUIRE(cluster.WaitForStep(5, kWhole));
-  cluster.UseTls();
-  cluster.worker(1).Signal(SIGKILL);
-  REQUIRE(cluster.worker(1).Wait(kShort).has_value());
-  cluster.StartWorker(1);
-  const auto status = FetchStatus(cluster.spec().chief, kShort, cluster.credentials());
-  INFO(cluster.Logs());
-  REQUIRE(status.ok());
-  CHECK(cluster.WaitForStep(status->global_step() + 5, kWhole));
-  CHECK_FALSE(cluster.ps(0).Wait(absl::ZeroDuration()).has_value());
-  CHECK_FALSE(cluster.worker(0).Wait(absl::ZeroDuration()).has_value());
 }
 
 TEST_CASE("who has the certificate of another job, another role or none is refused with a reason") {
