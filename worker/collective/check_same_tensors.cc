@@ -5,14 +5,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/printable.h"
 
 namespace lockstep::worker {
 namespace {
 
 constexpr size_t kShownNames = 5;
+constexpr size_t kMaxShownName = 200;  // bytes
+
+// Another worker may call its tensors anything.
+std::string ShownName(const TensorSpec& tensor) { return Printable(tensor.name, kMaxShownName); }
 
 std::string DescribeTensor(const TensorSpec& tensor) {
-  return absl::StrCat(tensor.name, " ", Name(tensor.dtype), " ",
+  return absl::StrCat(ShownName(tensor), " ", Name(tensor.dtype), " ",
                       tensor.shape.has_value() ? tensor.shape->ToString() : "unknown");
 }
 
@@ -24,7 +29,7 @@ std::string OnlyIn(absl::Span<const TensorSpec> tensors, absl::Span<const Tensor
   std::ranges::sort(names);
   std::vector<std::string> only;
   for (const TensorSpec& tensor : tensors) {
-    if (!std::ranges::binary_search(names, tensor.name)) only.push_back(tensor.name);
+    if (!std::ranges::binary_search(names, tensor.name)) only.push_back(ShownName(tensor));
   }
   if (only.empty()) return "";
   const size_t shown = std::min(only.size(), kShownNames);

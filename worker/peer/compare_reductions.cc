@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/printable.h"
 #include "common/base/status_macros.h"
 #include "common/tensor_proto/convert.h"
 #include "worker/collective/check_same_tensors.h"
@@ -22,7 +23,8 @@ absl::StatusOr<std::vector<TensorSpec>> TensorsOf(const CompareRequest& request)
 }
 
 std::string Describe(const CompareRequest::Vector& vector) {
-  return absl::StrCat(vector.algorithm(), " over ", vector.length(), " elements");
+  return absl::StrCat(Printable(vector.algorithm(), kMaxShownAlgorithm), " over ", vector.length(),
+                      " elements");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/printable.h"
 #include "common/base/status_macros.h"
 #include "worker/peer/compare_reductions.h"
 
@@ -173,7 +174,9 @@ void PeerCollective::Receive(int position, std::shared_ptr<SendCall> call) {
     return refuse("no instance ", request.instance());
   }
   const std::optional<ReductionAlgorithm> algorithm = AlgorithmOf(request.algorithm());
-  if (!algorithm.has_value()) return refuse("unknown algorithm \"", request.algorithm(), "\"");
+  if (!algorithm.has_value()) {
+    return refuse("unknown algorithm \"", Printable(request.algorithm(), kMaxShownAlgorithm), "\"");
+  }
   const MessageId message = {static_cast<int>(request.from()), static_cast<int>(request.to()),
                              static_cast<int>(request.number())};
   if (message.from < 0 || PositionOf(message.from) != position) {

@@ -52,5 +52,13 @@ TEST_CASE("names, shapes and types are told with both values") {
         "tower of every worker the same model");
 }
 
+TEST_CASE("names that another worker has sent come on one line, and not in full length") {
+  const std::string difference =
+      Difference(Model({"a"}), Model({"b\nc\x1b[2J" + std::string(5000, 'd')}));
+  CHECK_THAT(difference, Catch::Contains("got b\\nc\\x1b[2Jdd") &&
+                             Catch::Contains("only in tower1: b\\nc\\x1b[2Jdd"));
+  CHECK(difference.size() < 1000);
+}
+
 }  // namespace
 }  // namespace lockstep::worker
