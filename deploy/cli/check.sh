@@ -1,7 +1,7 @@
 # Checks what `./lockstep test` does not see. Sourced by ./lockstep.
 # shellcheck shell=bash disable=SC2154  # root, cache: set by ./lockstep
 
-checks=(format locks tidy build asan tsan fuzz sim chaos)
+checks=(format locks tidy build asan tsan fuzz sim chaos kills)
 
 check_format() {
   (cd "$root" && git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run --Werror) ||
@@ -160,6 +160,18 @@ check_chaos() {
   (run_chaos --faults=60) && (run_chaos --faults=60 --copies) &&
     (run_chaos --faults=40 --copies --hosts) &&
     (run_chaos --faults=40 --copies --ledger --backup)
+}
+
+# Kills while a job saves: 500 at random moments of a process that saves, as many of whole clusters,
+# and at each operation of a start with its first saves. Prints how many, and what was found.
+check_kills() {
+  local status=0 log=$cache/check-kills.log
+  run_bazel kills "$log" test --config=unity --test_arg='[.kills]' --test_timeout=3600 --test_output=all --keep_going \
+    //tests/unit/chief/checkpoint:failing_disk_test //tests/integration:failing_disk_test || status=$?
+  stop_own_server
+  ((status == 0)) || bazel_output "$log" >&2
+  sed -nE 's/^ +([0-9]+ kills, .*)/\1/p' "$log"
+  return "$status"
 }
 
 # run_check [CHECK...]: these, or all of them.

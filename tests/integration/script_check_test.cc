@@ -13,6 +13,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 
 // How Bazel tells what it compiles.
 constexpr char kCommands[] = R"(action 'Compiling a.cc'
@@ -96,6 +97,26 @@ TEST_CASE("a failing check names itself, its file and the reason, and counts as 
   const Ended unknown = tree.Run({"check", "colour"});
   CHECK(unknown.exit_code == 64);
   CHECK_THAT(unknown.output, Contains("unknown check 'colour'") && Contains("format"));
+}
+
+// The command lines that Bazel gets.
+std::string BazelCallsOf(const Tree& tree, const std::string& check) {
+  tree.folder().Write("calls", "");
+  tree.Fake("bazel", "echo \"$*\" >>\"$FAKE/calls\"; cat \"$FAKE/results\"");
+  const Ended ended = tree.Run({"check", check});
+  CHECK_THAT(ended.output, EndsWith("\n1 passed, 0 failed\n"));
+  return tree.folder().Read("calls");
+}
+
+TEST_CASE("the check of kills runs those that tests only sample, and tells what they found") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("results", "save_test.cc:7: warning:\n  500 kills, 9 checkpoints\n");
+  CHECK_THAT(BazelCallsOf(tree, "kills"),
+             Contains(" test ") && Contains(" --test_arg=[.kills] ") &&
+                 Contains(" //tests/unit/chief/checkpoint:failing_disk_test ") &&
+                 Contains(" //tests/integration:failing_disk_test\n"));
+  CHECK_THAT(tree.Run({"check", "kills"}).output, StartsWith("500 kills, 9 checkpoints\n"));
 }
 
 }  // namespace
