@@ -1,7 +1,7 @@
 # Checks what `./lockstep test` does not see. Sourced by ./lockstep.
 # shellcheck shell=bash disable=SC2154  # root, cache: set by ./lockstep
 
-checks=(format locks tidy build asan tsan fuzz sim chaos kills)
+checks=(format locks tidy build asan tsan asan_all tsan_all fuzz sim chaos kills)
 
 check_format() {
   (cd "$root" && git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs clang-format-14 --dry-run --Werror) ||
@@ -119,13 +119,14 @@ check_tidy() {
   each_unit tidy <"$cache/units.tsv"
 }
 
-# bazel_check CHECK COMMAND ARGS...: in a folder of its own, so that the next build finds what it left.
+# bazel_check BUILD COMMAND ARGS...: in a folder of its own, so that the next one of this name finds what
+# it left.
 bazel_check() {
-  local check=$1 status=0
+  local build=$1 status=0
   shift
-  run_bazel "$check" "$cache/check-$check.log" "$@" --platform_suffix="-$check" --symlink_prefix=/ --keep_going || status=$?
+  run_bazel "$build" "$cache/check-$build.log" "$@" --platform_suffix="-$build" --symlink_prefix=/ --keep_going || status=$?
   stop_own_server
-  ((status == 0)) || bazel_output "$cache/check-$check.log" >&2
+  ((status == 0)) || bazel_output "$cache/check-$build.log" >&2
   return "$status"
 }
 
@@ -135,8 +136,12 @@ check_build() { bazel_check build build //...; }
 # The packages with threads, or with memory that is not a container's.
 core=(//tests/conformance/... //tests/unit/common/{base,client,rpc,shm,tensor,transport,update}/...
   //tests/unit/ps/... //tests/unit/worker/{cache,collective,data,device,local_sync,peer,service,step,strategy,tower}/...)
-check_asan() { bazel_check asan test --config=unity --config=asan --test_summary=terse "${core[@]}"; }
-check_tsan() { bazel_check tsan test --config=unity --config=tsan --test_summary=terse "${core[@]}"; }
+sanitize() { bazel_check "$1" test --config=unity --config="$1" --build_tests_only --test_summary=terse "${@:2}"; }
+check_asan() { sanitize asan "${core[@]}"; }
+check_tsan() { sanitize tsan "${core[@]}"; }
+# Every test but those that .bazelrc leaves out for the sanitizer, and says why.
+check_asan_all() { sanitize asan //tests/...; }
+check_tsan_all() { sanitize tsan //tests/...; }
 
 # Each target for 30 seconds.
 check_fuzz() {

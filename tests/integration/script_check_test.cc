@@ -119,5 +119,16 @@ TEST_CASE("the check of kills runs those that tests only sample, and tells what 
   CHECK_THAT(tree.Run({"check", "kills"}).output, StartsWith("500 kills, 9 checkpoints\n"));
 }
 
+TEST_CASE("all tests run under a sanitizer in the build of those of some packages") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("results", "");
+  for (const std::string sanitizer : {"asan", "tsan"}) {
+    CHECK_THAT(BazelCallsOf(tree, sanitizer + "_all"),
+               Contains(" --config=" + sanitizer + " ") && Contains(" //tests/... ") &&
+                   Contains(" --platform_suffix=-" + sanitizer + " "));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::test
