@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "absl/types/span.h"
 #include "tests/fuzz/service_calls.h"
 #include "tests/fuzz/target.h"
 
@@ -40,22 +41,25 @@ TEST_CASE("no input of the corpora ends a reader") {
   }
 }
 
-// The methods that the corpus calls; the calls of an input begin after `prefix` bytes.
-std::set<std::string> MethodsCalledBy(const std::string& target, const std::string& service,
-                                      size_t prefix) {
-  std::set<std::string> called;
+using Methods = std::set<std::string>;
+
+// Of these services, the methods that the corpus calls; the calls of an input begin after `prefix`
+// bytes.
+Methods MethodsCalledBy(const std::string& target, absl::Span<const absl::string_view> services,
+                        size_t prefix) {
+  Methods called;
   for (const fs::directory_entry& entry : fs::directory_iterator(kCorpus / target)) {
-    for (const ServiceCall& call : CallsOf(service, Contents(entry.path()).substr(prefix))) {
+    for (const ServiceCall& call : CallsOf(services, Contents(entry.path()).substr(prefix))) {
       called.insert(call.method);
     }
   }
   return called;
 }
 
-std::set<std::string> MethodsOf(const std::string& service) {
+Methods MethodsOf(const std::string& service) {
   const auto* const descriptor =
       google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
-  std::set<std::string> names;
+  Methods names;
   for (int i = 0; i < descriptor->method_count(); ++i) {
     names.insert(descriptor->method(i)->name());
   }
@@ -63,14 +67,25 @@ std::set<std::string> MethodsOf(const std::string& service) {
 }
 
 TEST_CASE("the corpora call every method, each by a number of its own") {
-  CHECK(MethodsCalledBy("ps_methods", "lockstep.ParameterServer", 0) ==
-        MethodsOf("lockstep.ParameterServer"));
-  CHECK(MethodsCalledBy("chief_methods", "lockstep.Chief", 1) == MethodsOf("lockstep.Chief"));
+  struct Row {
+    std::string target;
+    std::string service;
+    size_t prefix;
+  };
+  for (const Row& row :
+       {Row{"ps_methods", "lockstep.ParameterServer", 0}, Row{"chief_methods", "lockstep.Chief", 1},
+        Row{"peer_methods", "lockstep.Peer", 1}}) {
+    CHECK(MethodsCalledBy(row.target, {row.service}, row.prefix) == MethodsOf(row.service));
+  }
+  const Methods of_operators = MethodsOf("lockstep.JobControl");
+  Methods of_job = MethodsOf("lockstep.Chief");
+  of_job.insert(of_operators.begin(), of_operators.end());
+  CHECK(MethodsCalledBy("job_control", {"lockstep.Chief", "lockstep.JobControl"}, 1) == of_job);
 }
 
 TEST_CASE("every corpus has a target") {
   const std::vector<std::string> names = TargetNames();
-  CHECK(names.size() >= 14);
+  CHECK(names.size() >= 20);
   std::set<std::string> folders;
   for (const fs::directory_entry& entry : fs::directory_iterator(kCorpus)) {
     folders.insert(entry.path().filename().string());

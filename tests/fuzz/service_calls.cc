@@ -34,33 +34,33 @@ uint8_t NumberOf(absl::string_view method) {
   return number;
 }
 
-std::vector<ServiceCall> CallsOf(absl::string_view service, absl::string_view input) {
-  const google::protobuf::ServiceDescriptor* const methods =
-      google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string(service));
-  LOCKSTEP_CHECK(methods != nullptr);
+std::vector<ServiceCall> CallsOf(absl::Span<const absl::string_view> services,
+                                 absl::string_view input) {
+  std::vector<const google::protobuf::MethodDescriptor*> methods;
+  for (const absl::string_view service : services) {
+    const google::protobuf::ServiceDescriptor* const found =
+        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string(service));
+    LOCKSTEP_CHECK(found != nullptr);
+    for (int i = 0; i < found->method_count(); ++i) methods.push_back(found->method(i));
+  }
   const auto named_by = [&](uint8_t number) {
-    std::string nearest = methods->method(0)->name();
-    const auto distance = [&](const std::string& name) {
-      return static_cast<uint8_t>(NumberOf(name) - number);
-    };
-    for (int i = 1; i < methods->method_count(); ++i) {
-      const std::string& name = methods->method(i)->name();
-      if (distance(name) < distance(nearest)) nearest = name;
-    }
-    return nearest;
+    return *std::ranges::min_element(methods, {}, [&](const auto* method) {
+      return static_cast<uint8_t>(NumberOf(method->name()) - number);
+    });
   };
   std::vector<ServiceCall> calls;
   while (input.size() >= 3 && calls.size() < kMostCalls) {
     const auto byte = [&](size_t i) { return static_cast<unsigned char>(input[i]); };
     const size_t size = byte(1) + 256 * byte(2);
-    calls.push_back({named_by(byte(0)), std::string(input.substr(3, size))});
+    const google::protobuf::MethodDescriptor* const method = named_by(byte(0));
+    calls.push_back(
+        {method->service()->full_name(), method->name(), std::string(input.substr(3, size))});
     input.remove_prefix(std::min(input.size(), 3 + size));
   }
   return calls;
 }
 
-void MakeCalls(const std::string& address, absl::string_view service,
-               const std::vector<ServiceCall>& calls) {
+void MakeCalls(const std::string& address, const std::vector<ServiceCall>& calls) {
   grpc::GenericStub stub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
   grpc::CompletionQueue queue;
   std::vector<std::unique_ptr<Call>> made;
@@ -70,8 +70,9 @@ void MakeCalls(const std::string& address, absl::string_view service,
   for (const ServiceCall& call : calls) {
     Call& one = *made.emplace_back(std::make_unique<Call>());
     const grpc::Slice bytes(call.message);
-    one.reader = stub.PrepareUnaryCall(&one.context, absl::StrCat("/", service, "/", call.method),
-                                       grpc::ByteBuffer(&bytes, 1), &queue);
+    one.reader =
+        stub.PrepareUnaryCall(&one.context, absl::StrCat("/", call.service, "/", call.method),
+                              grpc::ByteBuffer(&bytes, 1), &queue);
     one.reader->StartCall();
     one.reader->Finish(&one.reply, &one.status, &one);
     const auto deadline = std::chrono::system_clock::now() + kPatience;

@@ -15,8 +15,6 @@
 namespace lockstep::fuzz {
 namespace {
 
-constexpr char kChiefService[] = "lockstep.Chief";
-
 // The first byte says whether two workers train already. Time passes quickly: leases end.
 void CallsChief(absl::string_view input) {
   if (input.empty()) return;
@@ -29,8 +27,8 @@ void CallsChief(absl::string_view input) {
   LOCKSTEP_CHECK(server.ok());
   std::thread thread(
       [&] { loop.Run(absl::Milliseconds(1), [&] { fixture.Pass(absl::Milliseconds(100)); }); });
-  MakeCalls(absl::StrCat("127.0.0.1:", (*server)->port()), kChiefService,
-            CallsOf(kChiefService, input.substr(1)));
+  MakeCalls(absl::StrCat("127.0.0.1:", (*server)->port()),
+            CallsOf({Chief::service_full_name()}, input.substr(1)));
   loop.Quit();
   thread.join();
   server->reset();

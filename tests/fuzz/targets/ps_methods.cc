@@ -10,7 +10,6 @@
 namespace lockstep::fuzz {
 namespace {
 
-constexpr char kPsService[] = "lockstep.ParameterServer";
 constexpr uint64_t kMemory = uint64_t{64} << 20;
 
 // A ps writes where its chief says: here only into a folder that goes.
@@ -25,7 +24,7 @@ void KeepInside(const std::string& folder, std::vector<ServiceCall>* calls) {
 
 void CallsPs(absl::string_view input) {
   const test::TemporaryFolder folder;
-  std::vector<ServiceCall> calls = CallsOf(kPsService, input);
+  std::vector<ServiceCall> calls = CallsOf({ParameterServer::service_full_name()}, input);
   KeepInside(folder.path(), &calls);
   ps::MemoryClaims memory([] { return kMemory; });
   ps::Shard shard({.held_bytes_budget = kMemory, .memory = &memory});
@@ -41,7 +40,7 @@ void CallsPs(absl::string_view input) {
                           .created = [] {},
                           .finished = [](const ps::JobEnd&) {}}});
   LOCKSTEP_CHECK(server.ok());
-  MakeCalls(absl::StrCat("127.0.0.1:", (*server)->port()), kPsService, calls);
+  MakeCalls(absl::StrCat("127.0.0.1:", (*server)->port()), calls);
 }
 
 const Target kPsMethods("ps_methods", CallsPs);
