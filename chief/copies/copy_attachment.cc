@@ -23,7 +23,8 @@ CopyAttachment::CopyAttachment(CreateVariablesRequest variables, absl::Duration 
       roles_(roles),
       executor_(executor),
       clock_(clock),
-      began_(clock->Monotonic()) {
+      began_(clock->Monotonic()),
+      standstill_(began_) {
   copy_.Answered(began_);
 }
 
@@ -68,10 +69,11 @@ void CopyAttachment::TellPrimary() {
 }
 
 void CopyAttachment::Tick() {
+  const absl::Duration now = clock_->Monotonic();
+  copy_.ExcludeStandstill(standstill_.Look(now), now);
   if (outcome_.has_value() || roles_->is_changing()) return;
   if (step_ == Step::kTakeBack) return TakeBack();
   if (step_ == Step::kMakeCopy || step_ == Step::kAwaitsAnswer) return;
-  const absl::Duration now = clock_->Monotonic();
   if (const auto lost = copy_.WhyLost(now, patience_); lost.has_value()) {
     return Fail(absl::UnavailableError(*lost));
   }

@@ -19,6 +19,7 @@
 #include "chief/loop/executor.h"
 #include "common/base/callback.h"
 #include "common/base/clock.h"
+#include "common/base/standstill_watch.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep::chief {
@@ -69,6 +70,7 @@ class CopyAttachment {
   Step step_ = Step::kMakeCopy;
   std::optional<absl::Status> outcome_;
   absl::Status failure_;
+  StandstillWatch standstill_;
   PlaceHealth copy_;
   bool is_complete_ = false;  // the copy, as it says
   bool is_asking_ = false;

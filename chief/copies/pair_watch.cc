@@ -19,7 +19,11 @@ absl::Status StartedAgain() {
 
 PairWatch::PairWatch(absl::Duration patience, PairRoles* roles, Executor* executor,
                      const Clock* clock)
-    : patience_(patience), roles_(roles), executor_(executor), clock_(clock) {}
+    : patience_(patience),
+      roles_(roles),
+      executor_(executor),
+      clock_(clock),
+      standstill_(clock->Monotonic()) {}
 
 void PairWatch::Begin() {
   const absl::Duration now = clock_->Monotonic();
@@ -31,8 +35,10 @@ void PairWatch::Begin() {
 }
 
 void PairWatch::Tick() {
-  if (!roles_->IsGuarded() || roles_->is_changing()) return;
   const absl::Duration now = clock_->Monotonic();
+  const absl::Duration standstill = standstill_.Look(now);
+  for (Watched& watched : watched_) watched.health.ExcludeStandstill(standstill, now);
+  if (!roles_->IsGuarded() || roles_->is_changing()) return;
   const PlaceHealth& primary = watched_[roles_->serving()].health;
   const PlaceHealth& copy = watched_[OtherPlace(roles_->serving())].health;
   if (primary.HasLostVariables() && copy.HasLostVariables()) {

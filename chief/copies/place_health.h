@@ -17,6 +17,9 @@ class PlaceHealth {
   // It was started again, or refuses what only a lost one refuses.
   void Lost(const absl::Status& why);
 
+  // This process stood still for so long until now: it heard of nobody meanwhile.
+  void ExcludeStandstill(absl::Duration standstill, absl::Duration now);
+
   // For good: it has answered without the variables.
   bool HasLostVariables() const { return is_lost_; }
   // Why it is lost: it cannot be reached since `kRefusal`, or has been silent for `patience`;

@@ -180,6 +180,19 @@ TEST_CASE("a new copy that hangs is given up after the chief's patience") {
   CHECK(f.pair.roles().IsAlone());
 }
 
+TEST_CASE("a chief that stood still goes on with the new copy") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  REQUIRE_FALSE(f.copy()->orders.back().copy_address().empty());
+  f.StandStill();
+  f.Pass(absl::Milliseconds(500));
+  CHECK_FALSE(f.copy()->orders.back().copy_address().empty());
+  f.home.state.set_awaits_state(false);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsGuarded());
+}
+
 TEST_CASE("a new copy that the primary does not reach is given up") {
   MovedFixture f;
   f.home.StartAgain();

@@ -87,6 +87,9 @@ struct PairFixture {
     }
   }
 
+  // As of a chief that is stopped for longer than its patience, and goes on.
+  void StandStill() { clock.Advance(5 * kPatience); }
+
   // The ps of the host is started again: its copy server is at another port.
   SimplePs* RestartHost() {
     host_main.copy_port += 1;

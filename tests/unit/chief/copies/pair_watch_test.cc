@@ -73,6 +73,34 @@ TEST_CASE("an order that comes to a copy too late loses no shard") {
   CHECK(f.Call(kCommitStep, CommitStepRequest()).ok());
 }
 
+TEST_CASE("a chief that stood still deposes no ps that answers after the other one") {
+  PairFixture f;
+  f.Begin();
+  SimplePs* const late = GENERATE(true, false) ? &f.home : f.copy();
+  late->holds = true;
+  f.Pass(absl::Milliseconds(500));
+  f.StandStill();
+  f.Pass(absl::Milliseconds(500));
+  CHECK(f.pair.roles().IsGuarded());
+  late->holds = false;
+  late->Release();
+  f.Pass(PairFixture::kPatience);
+  CHECK(f.pair.roles().IsGuarded());
+  CHECK(f.pair.roles().serving() == kHome);
+}
+
+TEST_CASE("a ps that is silent before and after the chief stood still is lost") {
+  PairFixture f;
+  f.Begin();
+  f.home.hangs = true;
+  f.Pass(PairFixture::kPatience / 2);
+  f.StandStill();
+  f.Pass(PairFixture::kPatience / 4);
+  CHECK(f.pair.roles().serving() == kHome);
+  f.Pass(PairFixture::kPatience / 2);
+  CHECK(f.pair.roles().serving() == kHost);
+}
+
 // The home was away, so the copy was told to serve, and its answer is lost. The home is back.
 void LosePromotionsAnswer(PairFixture* f) {
   f->Begin();
