@@ -18,6 +18,7 @@
 #include "common/base/clock.h"
 #include "common/base/cpus.h"
 #include "common/base/exit_code.h"
+#include "common/base/running_clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/daemon/daemon.h"
@@ -101,16 +102,16 @@ absl::Status WaitForChief(const DaemonContext& daemon, const absl::Notification&
 
 // Returns when the process is told to stop, or its chief has gone for good. Has the heap trimmed
 // meanwhile: in the background, after what was dropped has been freed there.
-absl::Status WaitForEnd(OrphanWatch* orphan, const Shard& shard, CopyHost* copy,
+absl::Status WaitForEnd(OrphanWatch* orphan, const Clock& clock, const Shard& shard, CopyHost* copy,
                         SerialThread* background, const ShutdownSignal& stop) {
   bool has_warned = false;
   HeapTrimPolicy trim;
   bool must_trim = false;  // stays while too much waits in the background
   while (!stop.notification()->WaitFor(kPoll)) {
     const PsActivity activity{.own = shard.Activity(), .copy = copy->Activity()};
-    must_trim = trim.IsDue(activity, Clock::Real()->Monotonic()) || must_trim;
+    must_trim = trim.IsDue(activity, clock.Monotonic()) || must_trim;
     if (must_trim) must_trim = !background->TryDo(TrimHeap);
-    if (!orphan->IsOrphan(Clock::Real()->Monotonic())) continue;
+    if (!orphan->IsOrphan(clock.Monotonic())) continue;
     if (!shard.GetView().holds_unsaved) return orphan->Ended();
     if (std::exchange(has_warned, true)) continue;
     log::Warning(absl::StrCat(
@@ -122,16 +123,15 @@ absl::Status WaitForEnd(OrphanWatch* orphan, const Shard& shard, CopyHost* copy,
 
 // Serves on after a signal until the chief has said that the job is over, or there is nothing that
 // it may still save.
-void ServeChief(OrphanWatch* orphan, const std::atomic<bool>& is_over) {
-  const Clock* const clock = Clock::Real();
-  orphan->Signalled(clock->Monotonic());
-  while (!is_over && orphan->MayBeSaved(clock->Monotonic())) absl::SleepFor(kPollAtEnd);
+void ServeChief(OrphanWatch* orphan, const Clock& clock, const std::atomic<bool>& is_over) {
+  orphan->Signalled(clock.Monotonic());
+  while (!is_over && orphan->MayBeSaved(clock.Monotonic())) absl::SleepFor(kPollAtEnd);
 }
 
 absl::Status Run(const DaemonContext& daemon) {
   const TaskConfig& task = daemon.task;
   ShutdownSignal* const stop = daemon.stop;
-  const Clock* clock = Clock::Real();
+  const RunningClock clock(Clock::Real());
   const uint32_t copy_port = absl::GetFlag(FLAGS_copy_port);
   if (copy_port > kMaxPort) {
     return UsageError(absl::StrCat("--copy_port: expected a port, 0 to ", kMaxPort, ", got ",
@@ -152,7 +152,7 @@ absl::Status Run(const DaemonContext& daemon) {
     TrimHeap();  // the epoch before has freed memory
     return AvailableMemory();
   });
-  CopySenders senders(static_cast<uint32_t>(task.index), daemon.serving.credentials);
+  CopySenders senders(static_cast<uint32_t>(task.index), daemon.serving.credentials, &clock);
   // Ends before the senders: the state of a shard goes in the background, and its target with it,
   // which tells them.
   SerialThread background;
@@ -179,12 +179,12 @@ absl::Status Run(const DaemonContext& daemon) {
                    .checkpoint_roots = std::move(roots)},
       .events = {.called_by_chief =
                      [&] {
-                       orphan.Called(clock->Monotonic());
+                       orphan.Called(clock.Monotonic());
                        absl::call_once(first_call, [&called] { called.Notify(); });
                      },
                  .asked_by_chief = [&asked] { asked.store(true); },
-                 .work_begins = [&] { orphan.BeginWork(clock->Monotonic()); },
-                 .work_ends = [&] { orphan.EndWork(clock->Monotonic()); },
+                 .work_begins = [&] { orphan.BeginWork(clock.Monotonic()); },
+                 .work_ends = [&] { orphan.EndWork(clock.Monotonic()); },
                  .created = [] { log::Info("variables created"); },
                  .open_copy_port = [&copy] { return copy->Open(); },
                  .finished =
@@ -211,11 +211,11 @@ absl::Status Run(const DaemonContext& daemon) {
   stop->OnHangup([&daemon] { daemon.cluster->Reread(/*workers_may_change=*/true); });
   const absl::Cleanup end_reading = [stop] { stop->OnHangup(nullptr); };
   absl::Status end = WaitForChief(daemon, called, &asked);
-  if (end.ok()) end = WaitForEnd(&orphan, shard, &*copy, &background, *stop);
+  if (end.ok()) end = WaitForEnd(&orphan, clock, shard, &*copy, &background, *stop);
   if (!end.ok()) return end;
   const ExitCode code = stop->Wait();
   LogEnd(code, reason);
-  if (!is_over) ServeChief(&orphan, is_over);
+  if (!is_over) ServeChief(&orphan, clock, is_over);
   if (is_over) copy->AwaitFinish(kFinishPatience);
   stop->EndWithin(kShutdownTimeout);
   (*server)->TellStandbys();

@@ -73,8 +73,7 @@ std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
                              .checksums = options.checksums};
     const std::shared_ptr<shm::Segment> memory = MakeSharedMemory(options, peer.name);
     sender = std::make_shared<CopySender>(options, MeanMemory(memory), MakeTransport(peer, memory),
-                                          std::make_unique<rpc::AlarmTimer>(queue_.get()),
-                                          Clock::Real());
+                                          std::make_unique<rpc::AlarmTimer>(queue_.get()), clock_);
     senders_.push_back({sender, MakeContact(options, peer)});
     if (!options.is_new) sender->Hold();
     PrepareLater(sender, memory);

@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
 #include "common/rpc/credentials.h"
 #include "common/rpc/event_queue.h"
 #include "common/shm/segment.h"
@@ -22,9 +23,10 @@ namespace lockstep::ps {
 // Thread-safe. Outlives the shards that it makes senders for.
 class CopySenders {
  public:
-  // Of the ps with this index. `credentials` may be null, as in ClientOptions.
-  CopySenders(uint32_t ps, std::shared_ptr<const rpc::Credentials> credentials)
-      : ps_(ps), credentials_(std::move(credentials)) {}
+  // Of the ps with this index. `credentials` may be null, as in ClientOptions. `clock`, of the
+  // silence of copies, outlives the senders.
+  CopySenders(uint32_t ps, std::shared_ptr<const rpc::Credentials> credentials, const Clock* clock)
+      : ps_(ps), credentials_(std::move(credentials)), clock_(clock) {}
   ~CopySenders() { Close(); }
 
   // Over gRPC, and shared memory with a copy of this host; connects with the first message. Logs
@@ -56,6 +58,7 @@ class CopySenders {
 
   const uint32_t ps_;
   const std::shared_ptr<const rpc::Credentials> credentials_;
+  const Clock* const clock_;
   absl::Mutex mutex_;
   std::unique_ptr<rpc::EventQueue> queue_ ABSL_GUARDED_BY(mutex_);    // where there is a sender
   std::vector<Open> senders_ ABSL_GUARDED_BY(mutex_);                 // that may be open

@@ -1,7 +1,5 @@
 #include "ps/service/orphan_watch.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/quantity.h"
 
@@ -34,10 +32,8 @@ void OrphanWatch::EndWork(absl::Duration now) {
   if (works_ == 0 && signalled_.has_value() && !idle_.has_value()) idle_ = now;
 }
 
-bool OrphanWatch::IsOrphan(absl::Duration now) {
+bool OrphanWatch::IsOrphan(absl::Duration now) const {
   absl::MutexLock lock(&mutex_);
-  if (!standstill_.has_value()) standstill_.emplace(now);
-  last_call_ = std::min(now, last_call_ + standstill_->Look(now));
   return was_called_ && works_ == 0 && now - last_call_ >= timeout_;
 }
 

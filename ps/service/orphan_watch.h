@@ -1,5 +1,6 @@
 // When a ps ends for its chief's sake: one whose chief does not come back, and one that is told to
-// end. Pure: times are arguments, of one monotonic clock. Thread-safe.
+// end. Pure: times are arguments, of one monotonic clock that does not count the time in which this
+// process stood still. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -8,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/base/standstill_watch.h"
 
 namespace lockstep::ps {
 
@@ -24,9 +24,8 @@ class OrphanWatch {
   void BeginWork(absl::Duration now);
   void EndWork(absl::Duration now);
 
-  // Whether a chief called once and has been silent for longer than the timeout since. Call it
-  // several times a second: the silence does not count the time in which this process stood still.
-  bool IsOrphan(absl::Duration now);
+  // Whether a chief called once and has been silent for longer than the timeout since.
+  bool IsOrphan(absl::Duration now) const;
   // UNAVAILABLE for an orphan: what the process ends with.
   absl::Status Ended() const;
 
@@ -42,7 +41,6 @@ class OrphanWatch {
   mutable absl::Mutex mutex_;
   bool was_called_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration last_call_ ABSL_GUARDED_BY(mutex_);
-  std::optional<StandstillWatch> standstill_ ABSL_GUARDED_BY(mutex_);  // once looked at
   int works_ ABSL_GUARDED_BY(mutex_) = 0;  // that have begun and not ended
   std::optional<absl::Duration> signalled_ ABSL_GUARDED_BY(mutex_);
   // When the work that had begun before the signal was over.

@@ -68,7 +68,7 @@ void CheckCopyGetsState(CreateVariablesRequest plan, int64_t bytes_between_flips
   REQUIRE(server.ok());
   FaultProxy proxy("127.0.0.1:0", absl::StrCat("127.0.0.1:", (*server)->port()));
   proxy.FlipBits(bytes_between_flips);
-  CopySenders senders(/*ps=*/0, nullptr);
+  CopySenders senders(/*ps=*/0, nullptr, Clock::Real());
   std::weak_ptr<CopyTarget> target;
   Harness primary(plan, {.make_copy_target = [&](const CopyTargetOptions& of) {
                     const std::shared_ptr<CopyTarget> made = senders.Make(of);
@@ -128,7 +128,7 @@ bool HasMeansMemory() {
 }
 
 TEST_CASE("the memory of means goes with the copy that is left") {
-  CopySenders senders(/*ps=*/0, nullptr);
+  CopySenders senders(/*ps=*/0, nullptr, Clock::Real());
   std::shared_ptr<CopyTarget> target = senders.Make(NobodyThere(GENERATE(false, true)));
   CHECK(HasMeansMemory());
   target->End(absl::OkStatus());
@@ -137,7 +137,7 @@ TEST_CASE("the memory of means goes with the copy that is left") {
 }
 
 TEST_CASE("a copy may be left by what waits for another one, when the ps ends") {
-  CopySenders senders(/*ps=*/0, nullptr);
+  CopySenders senders(/*ps=*/0, nullptr, Clock::Real());
   std::shared_ptr<CopyTarget> waiting = senders.Make(NobodyThere(false));
   std::shared_ptr<CopyTarget> kept = senders.Make(NobodyThere(true));
   bool is_told = false;

@@ -40,7 +40,7 @@ class Job {
   explicit Job(int64_t elements)
       : plan_(Plan(elements)),
         gradient_(std::make_shared<Tensor>(DType::kFloat32, Shape({elements}))),
-        senders_(/*ps=*/0, nullptr),
+        senders_(/*ps=*/0, nullptr, Clock::Real()),
         copy_({.make_value_memory = [this](uint64_t bytes) { return memory_.MakeValues(bytes); }}),
         primary_(plan_, {.make_copy_target =
                              [this](const auto& of) {

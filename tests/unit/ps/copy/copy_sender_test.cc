@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "common/base/lost_variables.h"
+#include "common/base/running_clock.h"
 #include "tests/unit/ps/copy/fake_copy.h"
 
 namespace lockstep::ps {
@@ -21,7 +22,8 @@ constexpr int64_t kFloatsPerMessage = (512 << 10) / sizeof(float);
 
 // A primary that sends the mean of step after step, and what it is told.
 struct Primary {
-  Primary() {
+  explicit Primary(bool counts_standstill = true) {
+    const Clock* const clock = counts_standstill ? static_cast<const Clock*>(&time) : &running;
     auto transport = std::make_unique<FakeCopy>();
     copy = transport.get();
     CopyTargetOptions options{
@@ -33,7 +35,7 @@ struct Primary {
                      .incarnation = kPrimaryOfCopy.incarnation},
         .refused = [this](const absl::Status& status) { refused.push_back(status); }};
     sender = std::make_unique<CopySender>(options, MeanMemory(nullptr), std::move(transport),
-                                          std::make_unique<test::ForwardingTimer>(&time), &time);
+                                          std::make_unique<test::ForwardingTimer>(&time), clock);
   }
   ~Primary() { sender->Close(); }
 
@@ -54,6 +56,7 @@ struct Primary {
   bool IsWaiting(size_t place) const { return !answers[place].has_value(); }
 
   test::ManualTime time;
+  RunningClock running{&time};
   FakeCopy* copy;
   std::vector<std::optional<absl::Status>> answers;
   std::vector<absl::Status> refused;
@@ -307,6 +310,15 @@ TEST_CASE("a copy is silent while something is owed to it") {
   primary.time.Advance(absl::Milliseconds(5));
   primary.copy->Answer(2, ACCEPTED, 1);
   CHECK(primary.sender->Silence() == absl::ZeroDuration());
+}
+
+TEST_CASE("a copy is not silent while its primary itself stands still") {
+  Primary primary(/*counts_standstill=*/false);
+  primary.Send(0);
+  primary.time.Advance(absl::Seconds(1));
+  CHECK(primary.sender->Silence() == absl::Seconds(1));
+  primary.time.Advance(absl::Seconds(30));
+  CHECK(primary.sender->Silence() == absl::Seconds(1));
 }
 
 TEST_CASE("a copy with shared memory reads a mean whole and in place") {

@@ -2,26 +2,22 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/base/clock.h"
 #include "common/base/exit_code.h"
+#include "common/base/running_clock.h"
 
 namespace lockstep::ps {
 namespace {
 
-// Looks five times a second, as a ps does. Whether it is an orphan at the end.
-bool IsOrphanAfter(absl::Duration begin, absl::Duration end, OrphanWatch* watch) {
-  for (absl::Duration now = begin; now < end; now += absl::Milliseconds(200)) watch->IsOrphan(now);
-  return watch->IsOrphan(end);
-}
-
 TEST_CASE("A ps is an orphan when its chief has been silent for as long as was said") {
   OrphanWatch watch(absl::Seconds(30));
   // No chief has called: --start_timeout counts.
-  CHECK_FALSE(IsOrphanAfter(absl::ZeroDuration(), absl::Seconds(100), &watch));
+  CHECK_FALSE(watch.IsOrphan(absl::Seconds(100)));
   watch.Called(absl::Seconds(100));
-  CHECK_FALSE(IsOrphanAfter(absl::Seconds(100), absl::Seconds(129), &watch));
-  CHECK(IsOrphanAfter(absl::Seconds(129), absl::Seconds(130), &watch));
+  CHECK_FALSE(watch.IsOrphan(absl::Seconds(129)));
+  CHECK(watch.IsOrphan(absl::Seconds(130)));
   watch.Called(absl::Seconds(140));
-  CHECK_FALSE(IsOrphanAfter(absl::Seconds(140), absl::Seconds(169), &watch));
+  CHECK_FALSE(watch.IsOrphan(absl::Seconds(169)));
   CHECK(ExitCodeFor(watch.Ended()) == ExitCode::kPeersLost);
   CHECK(watch.Ended().message() ==
         "no chief has called for 30 s (--orphan_timeout). Remedy: start the cluster again, the "
@@ -30,11 +26,22 @@ TEST_CASE("A ps is an orphan when its chief has been silent for as long as was s
 
 TEST_CASE("A ps that was stopped does not take its own absence for its chief's") {
   OrphanWatch watch(absl::Seconds(30));
-  watch.Called(absl::Seconds(100));
-  CHECK_FALSE(IsOrphanAfter(absl::Seconds(100), absl::Seconds(110), &watch));
-  // It goes on at 500 s: 10 s of silence have been seen, and 20 s more must be.
-  CHECK_FALSE(IsOrphanAfter(absl::Seconds(500), absl::Seconds(519), &watch));
-  CHECK(IsOrphanAfter(absl::Seconds(519), absl::Seconds(520), &watch));
+  ManualClock clock;
+  const RunningClock running(&clock);
+  const auto is_orphan_after = [&](absl::Duration time) {
+    for (absl::Duration t; t < time; t += absl::Milliseconds(200)) {
+      clock.Advance(absl::Milliseconds(200));
+      (void)watch.IsOrphan(running.Monotonic());
+    }
+    return watch.IsOrphan(running.Monotonic());
+  };
+  watch.Called(running.Monotonic());
+  CHECK_FALSE(is_orphan_after(absl::Seconds(10)));
+  clock.Advance(absl::Seconds(500));
+  CHECK_FALSE(watch.IsOrphan(running.Monotonic()));
+  // 10 s of silence have been seen, and 20 s more must be.
+  CHECK_FALSE(is_orphan_after(absl::Seconds(19)));
+  CHECK(is_orphan_after(absl::Seconds(1)));
 }
 
 TEST_CASE("A chief that waits for a long restore or save is not silent") {
@@ -42,10 +49,10 @@ TEST_CASE("A chief that waits for a long restore or save is not silent") {
   watch.BeginWork(absl::Seconds(0));
   watch.BeginWork(absl::Seconds(10));
   watch.EndWork(absl::Seconds(50));
-  CHECK_FALSE(IsOrphanAfter(absl::Seconds(50), absl::Seconds(600), &watch));
+  CHECK_FALSE(watch.IsOrphan(absl::Seconds(600)));
   watch.EndWork(absl::Seconds(600));
-  CHECK_FALSE(IsOrphanAfter(absl::Seconds(600), absl::Seconds(629), &watch));
-  CHECK(IsOrphanAfter(absl::Seconds(629), absl::Seconds(630), &watch));
+  CHECK_FALSE(watch.IsOrphan(absl::Seconds(629)));
+  CHECK(watch.IsOrphan(absl::Seconds(630)));
 }
 
 TEST_CASE("Without a limit a ps waits for its next chief for ever") {
