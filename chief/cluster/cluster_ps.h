@@ -21,6 +21,9 @@ class ClusterPs final : public PsControl {
   ClusterPs(Connect connect, std::string address,
             std::shared_ptr<const KnownClusterSpecs> clusters);
 
+  // Calls under way end with UNAVAILABLE, before this returns.
+  ~ClusterPs() override { connection_.is_left->store(true); }
+
   // Calls go there from now on. Those under way end with UNAVAILABLE, before this returns.
   void SetAddress(const std::string& address);
 

@@ -52,7 +52,7 @@ void HostPlace::GetView(Callback<SetViewReply> done) {
   FindAddress([this, done = std::move(done)](absl::StatusOr<std::string> address) mutable {
     if (!address.ok()) return done(address.status());
     if (address_ != *address) {
-      copies_.push_back(options_.connect(*address));
+      copy_ = options_.connect(*address);
       address_ = *std::move(address);
     }
     ps()->Call(kGetView, GetViewRequest(), On<SetViewReply>(executor_, std::move(done)));

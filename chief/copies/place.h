@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "chief/loop/executor.h"
 #include "common/base/callback.h"
@@ -63,7 +62,8 @@ class HomePlace final : public Place {
 struct HostPlaceOptions {
   std::string name;     // of the ps that keeps the copy
   std::string address;  // of its main server
-  // To the copy server, which is at a port that its ps tells.
+  // To the copy server, which is at a port that its ps tells. Destroyed when that is another one:
+  // calls under way then end with UNAVAILABLE.
   std::function<std::unique_ptr<PsControl>(const std::string& address)> connect;
 };
 
@@ -75,7 +75,7 @@ class HostPlace final : public Place {
 
   const std::string& name() const override { return options_.name; }
   void Move(std::string name, std::string address) override;
-  PsControl* ps() override { return copies_.empty() ? nullptr : copies_.back().get(); }
+  PsControl* ps() override { return copy_.get(); }
   const std::string& address() const override { return address_; }
   void GetView(Callback<SetViewReply> done) override;
   void FindRestart(std::function<void()> restarted) override;
@@ -88,8 +88,7 @@ class HostPlace final : public Place {
   PsControl* const main_;
   Executor* const executor_;
   std::string address_;
-  // Calls of one that is replaced may still be under way. The last one is in use.
-  std::vector<std::unique_ptr<PsControl>> copies_;
+  std::unique_ptr<PsControl> copy_;
 };
 
 }  // namespace lockstep::chief

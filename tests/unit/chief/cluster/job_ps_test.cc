@@ -66,6 +66,16 @@ TEST_CASE("a ps that has moved is called at its new address, the others where th
   CHECK(absl::IsAborted((*stays)->status()));
 }
 
+TEST_CASE("a call to a copy whose connection is given up is to be made again") {
+  Fixture f;
+  auto copy = f.ps.ConnectCopy(0, "b:9");
+  absl::Status ended;
+  copy->Call(kGetView, GetViewRequest(),
+             [&](const absl::StatusOr<SetViewReply>& reply) { ended = reply.status(); });
+  copy.reset();
+  CHECK(absl::IsUnavailable(ended));
+}
+
 TEST_CASE("each SetView has the cluster specs as of then, also to a copy") {
   Fixture f;
   const auto copy = f.ps.ConnectCopy(0, "b:9");

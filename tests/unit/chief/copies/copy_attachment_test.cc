@@ -63,6 +63,23 @@ TEST_CASE("a host that is started again keeps the new copy, at its new port") {
   CHECK(f.pair.roles().serving() == kHome);
 }
 
+TEST_CASE("no connection is left to a host that was started again") {
+  PairFixture f;
+  f.Begin();
+  for (int i = 0; i < 3; ++i) {
+    SimplePs* const before = f.copy();
+    REQUIRE(before->connections == 1);
+    before->is_away = true;
+    SimplePs* const host = f.RestartHost();
+    f.Pass(absl::Seconds(5));
+    REQUIRE(host->created.size() == 1);
+    CHECK(before->connections == 0);
+    host->state.set_awaits_state(false);
+    f.Pass(absl::Seconds(1));
+    CHECK(f.pair.roles().IsGuarded());
+  }
+}
+
 TEST_CASE("a host that is started again elsewhere keeps the new copy, at its new address") {
   PairFixture f;
   f.Begin();

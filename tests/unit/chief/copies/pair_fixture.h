@@ -21,7 +21,8 @@ namespace lockstep::chief {
 // The pair owns its connections; the servers are the test's.
 class ConnectionTo final : public PsControl {
  public:
-  explicit ConnectionTo(SimplePs* ps) : ps_(ps) {}
+  explicit ConnectionTo(SimplePs* ps) : ps_(ps) { ++ps_->connections; }
+  ~ConnectionTo() override { --ps_->connections; }
   void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
              google::protobuf::MessageLite* reply, StatusCallback done) override {
     ps_->Start(method, request, reply, std::move(done));

@@ -76,6 +76,7 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
   bool keeps_copy = false;     // as orders for the one that serves find it
   std::vector<SetViewRequest> orders;
   std::vector<CreateVariablesRequest> created;
+  int connections = 0;  // of those that have one of their own
   int finished = 0;
   int renewals = 0;  // of the chief's lease
   CommandStatus::State command = CommandStatus::NONE;
