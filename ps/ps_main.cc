@@ -61,6 +61,8 @@ constexpr char kUsage[] =
 
 // Replies on their way get this long when the process ends.
 constexpr absl::Duration kGrace = absl::Milliseconds(500);
+// A chief asks each ps of a pair four times a second, and acts after 0.3 s of refusals.
+constexpr absl::Duration kTellChief = absl::Seconds(1);
 // For replies, and for what the disk still does.
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
 // The chief tells all shards at the same time that the job is over.
@@ -126,6 +128,15 @@ absl::Status WaitForEnd(OrphanWatch* orphan, const Clock& clock, const Shard& sh
 void ServeChief(OrphanWatch* orphan, const Clock& clock, const std::atomic<bool>& is_over) {
   orphan->Signalled(clock.Monotonic());
   while (!is_over && orphan->MayBeSaved(clock.Monotonic())) absl::SleepFor(kPollAtEnd);
+}
+
+// Where shards have copies the chief lets the other ps of each go on. It could not tell from an
+// address that ends with this process, which refuses no connection.
+void TellChief(PsServer* server, CopyHost* copy) {
+  if (!copy->is_open()) return;
+  server->Leave();
+  copy->Leave();
+  absl::SleepFor(kTellChief);
 }
 
 absl::Status Run(const DaemonContext& daemon) {
@@ -218,6 +229,7 @@ absl::Status Run(const DaemonContext& daemon) {
   if (!is_over) ServeChief(&orphan, clock, is_over);
   if (is_over) copy->AwaitFinish(kFinishPatience);
   stop->EndWithin(kShutdownTimeout);
+  if (!is_over) TellChief(server->get(), &*copy);
   (*server)->TellStandbys();
   (*server)->Shutdown(kGrace);
   copy->Shutdown(kGrace);

@@ -54,6 +54,11 @@ ShardActivity CopyHost::Activity() const {
   return shard == nullptr ? ShardActivity() : shard->Activity();
 }
 
+void CopyHost::Leave() {
+  absl::MutexLock lock(&mutex_);
+  if (server_ != nullptr) server_->Leave();
+}
+
 void CopyHost::Shutdown(absl::Duration grace) {
   absl::MutexLock lock(&mutex_);
   if (server_ != nullptr) server_->Shutdown(grace);

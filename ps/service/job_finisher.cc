@@ -36,8 +36,9 @@ absl::StatusOr<JobEnd> JobFinisher::Finish(const FinishRequest& request) {
 }
 
 absl::Status JobFinisher::CheckServing() const {
-  if (!is_finished_.load()) return absl::OkStatus();
-  return absl::UnavailableError("its job is over, it ends");
+  if (is_finished_.load()) return absl::UnavailableError("its job is over, it ends");
+  if (is_leaving_.load()) return absl::UnavailableError("it was told to end");
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep::ps

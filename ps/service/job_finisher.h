@@ -19,7 +19,7 @@ struct JobEnd {
   std::string reason;               // why the job was given up, printable; empty when it is done
 };
 
-// Ends the job of one process, which refuses chiefs from then on. Thread-safe.
+// Ends the job of one process, or its part in the job. It refuses chiefs from then on. Thread-safe.
 class JobFinisher {
  public:
   // Both outlive it.
@@ -30,13 +30,17 @@ class JobFinisher {
   // is done or was interrupted, not its failure.
   absl::StatusOr<JobEnd> Finish(const FinishRequest& request);
 
-  // OK until the job is over. UNAVAILABLE then: for the next chief the process is as good as gone.
+  // The process ends, and its job goes on.
+  void Leave() { is_leaving_.store(true); }
+
+  // OK until one of the two. UNAVAILABLE then: for a chief the process is as good as gone.
   absl::Status CheckServing() const;
 
  private:
   Shard* const shard_;
   CommandWatch* const watch_;
   std::atomic<bool> is_finished_ = false;
+  std::atomic<bool> is_leaving_ = false;
 };
 
 }  // namespace lockstep::ps

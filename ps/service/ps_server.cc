@@ -70,6 +70,8 @@ class GrpcPsServer final : public PsServer {
 
   int port() const override { return server_->port(); }
 
+  void Leave() override { service_.Leave(); }
+
   void TellStandbys() override {
     if (watch_.MayBeAsked()) absl::SleepFor(kTellStandbys);
   }

@@ -35,6 +35,9 @@ class PsServer {
   virtual ~PsServer() = default;
 
   virtual int port() const = 0;
+  // From now on a chief that asks is told that this ps ends, with UNAVAILABLE. Workers, and the
+  // steps that the chief has ordered, are served until Shutdown.
+  virtual void Leave() = 0;
   // At the end of the job: tells that for a second to standby chiefs which ask who commands. At
   // once where none has asked before.
   virtual void TellStandbys() = 0;

@@ -53,6 +53,8 @@ class PsService final : public rpc::Service {
 
   rpc::RawMethods* methods() override { return &methods_; }
   void Serve(const rpc::ServingQueue& queue) override;
+  // As PsServer.
+  void Leave() { finisher_.Leave(); }
 
  private:
   template <typename Request, typename Reply>

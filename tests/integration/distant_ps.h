@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,7 +34,8 @@ class DistantPs {
             .more = "transport { shared_memory: OFF }"};
   }
 
-  explicit DistantPs(absl::Duration lease)
+  // `step`: how much longer a step takes.
+  explicit DistantPs(absl::Duration lease, absl::Duration step = absl::ZeroDuration())
       : has_host_(VirtualNetwork::Enter().ok()), cluster_(2, 2) {
     if (has_host_) {
       network_.emplace(/*num_hosts=*/1);
@@ -42,6 +44,7 @@ class DistantPs {
                  absl::StrCat(VirtualNetwork::AddressOf(0), ":2222")};
       cluster_.UseSpec(std::move(spec));
     }
+    cluster_.SlowDown(step);
     const std::string job = cluster_.WriteJob(Job("ps_replicas: 1"));
     for (const int i : {0, 1}) {
       std::vector<std::string> command = cluster_.Ps(i);
@@ -61,12 +64,22 @@ class DistantPs {
     if (has_host_) return network_->SetLink(0, VirtualNetwork::Link::kDown);
     ps_[1]->Signal(SIGSTOP);
   }
+  // As a pod that is told to end: its address goes with the process. The longest time without a
+  // step until 20 steps have been made after that.
+  absl::Duration PauseAtEnd() {
+    ps_[1]->Signal(SIGTERM);
+    std::optional<int64_t> last;
+    return PauseUntil([&] {
+      if (!last.has_value() && !ps_[1]->running()) {
+        if (has_host_) network_->SetLink(0, VirtualNetwork::Link::kDown);
+        last = Step();
+      }
+      return last.has_value() && pauses_->step() > *last + 20;
+    });
+  }
   // The longest time without a step from now until `step` is beyond.
   absl::Duration PauseUntil(int64_t step) {
-    pauses_->Begin();
-    const auto is_beyond = [&] { return pauses_->step() > step; };
-    if (!pauses_->WatchUntil(is_beyond, chief_.get(), kPatience)) FAIL(Logs());
-    return pauses_->Longest();
+    return PauseUntil([&] { return pauses_->step() > step; });
   }
   int64_t Step() {
     pauses_->Look();
@@ -91,6 +104,12 @@ class DistantPs {
 
  private:
   static constexpr absl::Duration kPatience = absl::Minutes(1);
+
+  absl::Duration PauseUntil(const std::function<bool()>& done) {
+    pauses_->Begin();
+    if (!pauses_->WatchUntil(done, chief_.get(), kPatience)) FAIL(Logs());
+    return pauses_->Longest();
+  }
 
   const bool has_host_;
   Cluster cluster_;

@@ -93,6 +93,21 @@ TEST_CASE("the copy of a ps that is killed serves the workers, and the job goes 
   CHECK_THAT(cluster.chief().Output(), Contains("Its copy serves the workers now"));
 }
 
+TEST_CASE("a ps that is told to end says so, and its copy serves the workers") {
+  const int leaves = GENERATE(0, 1);
+  Cluster cluster(2, 2);
+  cluster.SlowDown(2 * kSlowLongStep);  // it serves for another second
+  // Nobody waits for it.
+  cluster.StartAll(Job(), {"--lease=60"});
+  REQUIRE(cluster.WaitForStep(100, kWhole));
+  cluster.ps(leaves).Signal(SIGTERM);
+  REQUIRE(cluster.chief().WaitForOutput("Its copy serves the workers now", kWhole));
+  REQUIRE(cluster.ps(leaves).Wait(kWhole) == 128 + SIGTERM);
+  cluster.StartPs(leaves);
+  CHECK_THAT(cluster.chief().Output(), Contains("it was told to end"));
+  CheckWentOn(cluster);
+}
+
 TEST_CASE("a ps that is killed while versions wait to be saved and evaluated costs these alone") {
   Cluster cluster(2, 2);
   JobText job = Job();

@@ -75,6 +75,17 @@ TEST_CASE("a copy shows its activity once there is one") {
   CHECK(host->Activity().has_variables);
 }
 
+TEST_CASE("a copy refuses the chief when its process leaves the job") {
+  const auto host = HostOf(2);
+  CHECK_FALSE(host->is_open());
+  host->Leave();
+  const auto control = ControlOf(host.get());
+  CHECK(host->is_open());
+  CreateCopy(control.get());
+  host->Leave();
+  CHECK(absl::IsUnavailable(CallAndWait(*control, kGetView, GetViewRequest()).status()));
+}
+
 TEST_CASE("a process need not stay for a copy without variables") {
   const auto host = HostOf(2);
   host->AwaitFinish(absl::InfiniteDuration());

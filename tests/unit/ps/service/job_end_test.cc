@@ -63,6 +63,21 @@ TEST_CASE("A ps that was started again is ended by the end of the job, not by it
   CHECK(ps.end.code == code);
 }
 
+TEST_CASE("A ps that leaves its job refuses chiefs, and keeps its variables until it ends") {
+  RunningPs ps;
+  ps.CreateVariables({3});
+  const auto control = MakePsControl(ps.client());
+  REQUIRE(CallAndWait(*control, kGetView, GetViewRequest()).ok());
+  ps.server().Leave();
+  const absl::Status refused = CallAndWait(*control, kGetView, GetViewRequest()).status();
+  CHECK(absl::IsUnavailable(refused));
+  CHECK_THAT(std::string(refused.message()), Catch::Contains("it was told to end"));
+  CHECK(absl::IsUnavailable(CallAndWait(*control, kSetView, TwoWorkers()).status()));
+  CHECK(absl::IsUnavailable(CallAndWait(*control, kRenewLease, RenewLeaseRequest()).status()));
+  CHECK(ps.shard().GetView().has_variables);
+  CHECK(CallAndWait(*control, kFinish, JobIsOver()).ok());
+}
+
 TEST_CASE("A ps keeps the texts of job and model for the next chief") {
   RunningPs ps;
   const auto control = MakePsControl(ps.client());
