@@ -28,6 +28,7 @@
 #include "common/rpc/shutdown_signal.h"
 #include "ps/copy/copy_host.h"
 #include "ps/copy/copy_senders.h"
+#include "ps/copy/hosted_shards.h"
 #include "ps/service/chief_watchdog.h"
 #include "ps/service/heap_trim_policy.h"
 #include "ps/service/orphan_watch.h"
@@ -104,17 +105,16 @@ absl::Status WaitForChief(const DaemonContext& daemon, const absl::Notification&
 
 // Returns when the process is told to stop, or its chief has gone for good. Has the heap trimmed
 // meanwhile: in the background, after what was dropped has been freed there.
-absl::Status WaitForEnd(OrphanWatch* orphan, const Clock& clock, const Shard& shard, CopyHost* copy,
+absl::Status WaitForEnd(OrphanWatch* orphan, const Clock& clock, const HostedShards& shards,
                         SerialThread* background, const ShutdownSignal& stop) {
   bool has_warned = false;
   HeapTrimPolicy trim;
   bool must_trim = false;  // stays while too much waits in the background
   while (!stop.notification()->WaitFor(kPoll)) {
-    const PsActivity activity{.own = shard.Activity(), .copy = copy->Activity()};
-    must_trim = trim.IsDue(activity, clock.Monotonic()) || must_trim;
+    must_trim = trim.IsDue(shards.Activity(), clock.Monotonic()) || must_trim;
     if (must_trim) must_trim = !background->TryDo(TrimHeap);
     if (!orphan->IsOrphan(clock.Monotonic())) continue;
-    if (!shard.GetView().holds_unsaved) return orphan->Ended();
+    if (!shards.HoldUnsaved()) return orphan->Ended();
     if (std::exchange(has_warned, true)) continue;
     log::Warning(absl::StrCat(
         "no chief calls; this ps stays, because it holds a model that could not be saved. Remedy: "
@@ -222,7 +222,9 @@ absl::Status Run(const DaemonContext& daemon) {
   stop->OnHangup([&daemon] { daemon.cluster->Reread(/*workers_may_change=*/true); });
   const absl::Cleanup end_reading = [stop] { stop->OnHangup(nullptr); };
   absl::Status end = WaitForChief(daemon, called, &asked);
-  if (end.ok()) end = WaitForEnd(&orphan, clock, shard, &*copy, &background, *stop);
+  if (end.ok()) {
+    end = WaitForEnd(&orphan, clock, HostedShards(&shard, &*copy), &background, *stop);
+  }
   if (!end.ok()) return end;
   const ExitCode code = stop->Wait();
   LogEnd(code, reason);

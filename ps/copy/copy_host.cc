@@ -54,6 +54,11 @@ ShardActivity CopyHost::Activity() const {
   return shard == nullptr ? ShardActivity() : shard->Activity();
 }
 
+bool CopyHost::HoldsUnsaved() const {
+  const Shard* const shard = served_.load(std::memory_order_acquire);
+  return shard != nullptr && shard->GetView().holds_unsaved;
+}
+
 void CopyHost::Leave() {
   absl::MutexLock lock(&mutex_);
   if (server_ != nullptr) server_->Leave();

@@ -33,6 +33,8 @@ class CopyHost {
   void AwaitFinish(absl::Duration patience);
   // Of the copy; nothing while there is none. Does not wait for Open, which may look up a name.
   ShardActivity Activity() const;
+  // ShardState::holds_unsaved of the copy; false while there is none.
+  bool HoldsUnsaved() const;
   // Whether a chief has asked for a copy, of a job whose shards have copies.
   bool is_open() const { return served_.load(std::memory_order_acquire) != nullptr; }
   // As PsServer.

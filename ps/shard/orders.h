@@ -76,7 +76,7 @@ struct ShardState {
   std::vector<GlobalStep> kept_versions;
   std::vector<EvaluatedVersion> evaluations;
   // A version is kept for a checkpoint that has not been written, or this shard's last file could
-  // not be written.
+  // not be written, and the job is not over.
   bool holds_unsaved = false;
   ReplicaViews replica_views;
   bool is_copy = false;
