@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/clock.h"
+#include "common/base/primary_of_copy.h"
 #include "common/base/status_macros.h"
 #include "common/log/log.h"
 #include "common/rpc/bearer.h"
@@ -109,13 +110,15 @@ std::unique_ptr<CallerCheck> MakeCertificateCheck(std::string job) {
 }
 
 absl::Status CheckSpeaker(const std::optional<security::Caller>& caller,
-                          std::optional<uint32_t> speaker) {
+                          const std::optional<Speaker>& speaker) {
   if (!speaker.has_value() || !caller.has_value()) return absl::OkStatus();
-  if (!caller->index.has_value() || *caller->index == *speaker) return absl::OkStatus();
-  // At its copy a ps speaks for the only worker that a copy has, whatever its own index.
-  if (caller->role == security::CallerRole::kPs) return absl::OkStatus();
+  const bool is_ps = caller->role == security::CallerRole::kPs;
+  const bool is_primary = speaker->worker == kPrimaryWorker.value() &&
+                          speaker->incarnation == kPrimaryIncarnation.value();
+  const bool is_own = !caller->index.has_value() || *caller->index == speaker->worker;
+  if (is_ps ? is_primary : is_own) return absl::OkStatus();
   return absl::PermissionDeniedError(
-      absl::StrCat(security::ToString(*caller), " may not speak for worker ", *speaker));
+      absl::StrCat(security::ToString(*caller), " may not speak for worker ", speaker->worker));
 }
 
 }  // namespace lockstep::rpc

@@ -58,24 +58,32 @@ inline absl::Status CheckCaller(const CallerCheck* callers, absl::string_view pa
   return callers->Check(path, context, caller);
 }
 
-// The worker that a request speaks for; nullopt: it speaks for nobody.
+// A start of a worker, or the primary of a copy (common/base/primary_of_copy.h).
+struct Speaker {
+  uint32_t worker = 0;
+  uint64_t incarnation = 0;
+};
+
+// For whom a request speaks; nullopt: for nobody.
 template <typename Request>
-std::optional<uint32_t> SpeakerOf(const Request& request) {
+std::optional<Speaker> SpeakerOf(const Request& request) {
+  const auto speaker = [](const auto& of) { return Speaker{of.worker(), of.incarnation()}; };
   if constexpr (requires { request.worker().worker(); }) {
-    return request.worker().worker();
+    return speaker(request.worker());
   } else if constexpr (requires { request.sender().worker(); }) {
-    return request.sender().worker();
+    return speaker(request.sender());
   } else if constexpr (requires {
                          { request.worker() } -> std::same_as<uint32_t>;
                        }) {
-    return request.worker();
+    return speaker(request);
   } else {
     return std::nullopt;
   }
 }
 
-// PERMISSION_DENIED: the caller is known, and another worker than `speaker`.
+// PERMISSION_DENIED: the caller is known, and another worker than `speaker`, or a ps, which speaks
+// as the primary of a copy alone.
 absl::Status CheckSpeaker(const std::optional<security::Caller>& caller,
-                          std::optional<uint32_t> speaker);
+                          const std::optional<Speaker>& speaker);
 
 }  // namespace lockstep::rpc

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/base/primary_of_copy.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/replicas/replica_view.h"
 #include "common/tensor/seq_lock.h"
@@ -39,8 +40,8 @@ struct Member {
   Incarnation incarnation;
 };
 
-// The only member of a copy: its primary. No process has this incarnation.
-inline constexpr Member kPrimaryOfCopy{WorkerIndex(0), Incarnation(1)};
+// The only member of a copy: its primary.
+inline constexpr Member kPrimaryOfCopy{kPrimaryWorker, kPrimaryIncarnation};
 
 struct View {
   Command command;

@@ -184,5 +184,27 @@ TEST_CASE("A server that stops answers the refused calls that it holds") {
   CHECK(answered >= 2 * kHeld * 3 / 4);
 }
 
+TEST_CASE("A worker speaks for itself, in every incarnation") {
+  const Caller worker{.role = CallerRole::kWorker, .index = 1};
+  CHECK(CheckSpeaker(worker, Speaker{1, 5}).ok());
+  CHECK(CheckSpeaker(worker, Speaker{1, 1}).ok());
+  CHECK(CheckSpeaker(Caller{.role = CallerRole::kWorker}, Speaker{1, 5}).ok());
+  CHECK(CheckSpeaker(worker, std::nullopt).ok());
+  CHECK(CheckSpeaker(std::nullopt, Speaker{1, 5}).ok());
+  CHECK(absl::IsPermissionDenied(CheckSpeaker(worker, Speaker{0, 5})));
+}
+
+TEST_CASE("A ps speaks for no worker, but as the primary of a copy") {
+  for (const Caller& ps :
+       {kPs0, Caller{.role = CallerRole::kPs, .index = 1}, Caller{.role = CallerRole::kPs}}) {
+    CAPTURE(security::ToString(ps));
+    CHECK(CheckSpeaker(ps, Speaker{0, 1}).ok());
+    CHECK(CheckSpeaker(ps, std::nullopt).ok());
+    CHECK(absl::IsPermissionDenied(CheckSpeaker(ps, Speaker{0, 5})));
+    CHECK(absl::IsPermissionDenied(CheckSpeaker(ps, Speaker{1, 1})));
+    CHECK(absl::IsPermissionDenied(CheckSpeaker(ps, Speaker{1, 5})));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::rpc
