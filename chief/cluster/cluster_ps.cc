@@ -36,12 +36,19 @@ void ClusterPs::Start(const MethodInfo& method, const google::protobuf::MessageL
     }
     done(std::move(status));
   };
-  if (absl::string_view(method.path) != kSetView.path) {
-    return connection_.ps->Start(method, request, reply, std::move(told));
+  const auto with_texts = [this](auto compared) {
+    FillTexts(clusters_->texts(), &compared);
+    return compared;
+  };
+  if (absl::string_view(method.path) == kSetView.path) {
+    const auto& view = static_cast<const SetViewRequest&>(request);
+    return connection_.ps->Start(method, with_texts(view), reply, std::move(told));
   }
-  SetViewRequest view = static_cast<const SetViewRequest&>(request);
-  FillTexts(clusters_->texts(), &view);
-  connection_.ps->Start(method, view, reply, std::move(told));
+  if (absl::string_view(method.path) == kWatchCommand.path) {
+    const auto& watch = static_cast<const WatchCommandRequest&>(request);
+    return connection_.ps->Start(method, with_texts(watch), reply, std::move(told));
+  }
+  connection_.ps->Start(method, request, reply, std::move(told));
 }
 
 }  // namespace lockstep::chief

@@ -1,5 +1,5 @@
-// A ps of the cluster spec, wherever that says it is. Each SetView says by which cluster specs this
-// chief is known.
+// A ps of the cluster spec, wherever that says it is. Each SetView and WatchCommand says by which
+// cluster specs this chief is known.
 #pragma once
 
 #include <atomic>

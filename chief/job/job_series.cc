@@ -9,6 +9,7 @@
 #include "common/base/ids.h"
 #include "common/base/limits.h"
 #include "common/base/quantity.h"
+#include "common/base/version.h"
 #include "common/config/shard_names.h"
 #include "common/fs/fs_error.h"
 #include "common/log/log.h"
@@ -59,8 +60,12 @@ void JobSeries::StandBy() {
                           .patience = options_.patience,
                           .begins = options_.chief_index == 0,
                           .is_done = !plan_.finished.empty()};
+  WatchCommandRequest request;
+  request.set_caller(options_.incarnation.value());
+  request.set_version(kVersion);
+  request.set_elastic(plan_.is_elastic());
   standby_ = std::make_unique<Standby>(
-      std::move(options), options_.incarnation, shards_[kStepShard], executor_, clock_,
+      std::move(options), std::move(request), shards_[kStepShard], executor_, clock_,
       Standby::Hooks{.take_command = [this] { TakeCommand(); },
                      .on_end = [this](absl::Status end) { End(std::move(end)); }});
   options_.may_take = [this](uint64_t term) { return standby_->MayTake(term); };

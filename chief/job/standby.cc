@@ -30,10 +30,10 @@ struct Standby::StatusCall {
   Callback<ProcessStatus> done;  // null: it has been answered
 };
 
-Standby::Standby(ObserverOptions options, Incarnation incarnation, PsControl* step_shard,
+Standby::Standby(ObserverOptions options, WatchCommandRequest request, PsControl* step_shard,
                  Executor* executor, const Clock* clock, Hooks hooks)
     : options_(options),
-      incarnation_(incarnation),
+      request_(std::move(request)),
       step_shard_(step_shard),
       executor_(executor),
       clock_(clock),
@@ -85,11 +85,9 @@ void Standby::Tick() {
 void Standby::Ask() {
   if (is_asking_) return;
   is_asking_ = true;
-  WatchCommandRequest request;
-  request.set_term(observer_.watched_term());
-  request.set_caller(incarnation_.value());
+  request_.set_term(observer_.watched_term());
   step_shard_->Call(
-      kWatchCommand, request,
+      kWatchCommand, request_,
       On<WatchCommandReply>(executor_, [this](const auto& reply) { OnAnswer(reply); }));
 }
 

@@ -31,8 +31,9 @@ class Standby {
     StatusCallback on_end;
   };
 
-  // What is pointed to outlives the calls in flight: destroy it after the executor has ended.
-  Standby(ObserverOptions options, Incarnation incarnation, PsControl* step_shard,
+  // `request`: what it asks with, but the term. What is pointed to outlives the calls in flight:
+  // destroy it after the executor has ended.
+  Standby(ObserverOptions options, WatchCommandRequest request, PsControl* step_shard,
           Executor* executor, const Clock* clock, Hooks hooks);
 
   void Start();
@@ -67,7 +68,7 @@ class Standby {
   void LogCommander(const CommandStatus& status);
 
   ObserverOptions options_;
-  const Incarnation incarnation_;
+  WatchCommandRequest request_;
   PsControl* const step_shard_;
   Executor* const executor_;
   const Clock* const clock_;

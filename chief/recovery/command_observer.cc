@@ -21,6 +21,8 @@ constexpr int kLargestExitCode = 255;
 constexpr absl::Duration kNextLook = absl::Milliseconds(100);
 // A chief that was killed and started again leaves it to those that have stood by all the time.
 constexpr absl::Duration kAfterOthers = absl::Milliseconds(300);
+// Of a step shard that refuses this chief.
+constexpr absl::Duration kNextTry = absl::Seconds(1);
 // For the ps of a job that is done.
 constexpr absl::Duration kLeftPatience = absl::Seconds(1);
 
@@ -71,6 +73,7 @@ void CommandObserver::SetNames(std::vector<std::string> chiefs, std::string step
 
 Decision CommandObserver::OnStatus(const CommandStatus& status, absl::Duration now) {
   retry_.OnSuccess();
+  refused_since_.reset();
   problem_.clear();
   if (status.state() == CommandStatus::NONE) return OnNone(now);
   none_since_.reset();
@@ -110,6 +113,12 @@ Decision CommandObserver::OnNone(absl::Duration now) {
                                   " has not called it for ", LeaseText(known_)));
 }
 
+Decision CommandObserver::OnRefused(const absl::Status& refusal, absl::Duration now) {
+  if (!refused_since_.has_value()) refused_since_ = now;
+  if (now - *refused_since_ >= options_.patience) return End(refusal);
+  return {.pause = kNextTry};
+}
+
 Decision CommandObserver::OnJobOver(const CommandStatus& status) const {
   if (status.exit_code() == 0) return End(absl::OkStatus());
   const std::string reason = Printable(status.reason(), limits::kMaxErrorBytes);
@@ -126,8 +135,10 @@ Decision CommandObserver::OnJobOver(const CommandStatus& status) const {
 Decision CommandObserver::OnFailure(const absl::Status& failure, absl::Duration now) {
   // A parked call that has reached its deadline.
   if (absl::IsDeadlineExceeded(failure)) return {};
-  if (!IsRetryable(failure, CallKind::kCommand)) return End(failure);
+  const bool may_pass = is_commander_known() && absl::IsFailedPrecondition(failure);
+  if (!may_pass && !IsRetryable(failure, CallKind::kCommand)) return End(failure);
   problem_ = absl::StrCat(options_.step_shard, ": ", failure.message());
+  if (may_pass) return OnRefused(failure, now);
   const std::optional<absl::Duration> pause = retry_.OnFailure(failure, now);
   if (options_.is_done && retry_.FailingFor(now) >= kLeftPatience) return End(absl::OkStatus());
   if (pause.has_value()) return {.pause = *pause};

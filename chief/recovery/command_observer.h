@@ -61,6 +61,9 @@ class CommandObserver {
   bool is_commander_known() const { return known_.state() != CommandStatus::NONE; }
   std::string NameOf(uint32_t chief) const;
   Decision OnNone(absl::Duration now);
+  // The step shard refuses this chief, which has stood by there: it may have been started again
+  // with a cluster spec that this chief has not read yet.
+  Decision OnRefused(const absl::Status& refusal, absl::Duration now);
   Decision OnExpired(const CommandStatus& status, absl::Duration now);
   Decision OnJobOver(const CommandStatus& status) const;
 
@@ -71,6 +74,7 @@ class CommandObserver {
   uint64_t highest_term_ = 0;
   uint64_t left_to_others_ = 0;               // term whose end others were left to follow first
   std::optional<absl::Duration> none_since_;  // since when the step shard names no chief
+  std::optional<absl::Duration> refused_since_;
   RetryPolicy retry_;
   std::string problem_;  // with the step shard
 };

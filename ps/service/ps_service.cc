@@ -175,7 +175,8 @@ void PsService::SetView(const SetViewRequest& request, Callback<SetViewReply> re
   respond(std::move(reply));
 }
 
-absl::Status PsService::CheckAddressee(const SetViewRequest& request) {
+template <typename Request>
+absl::Status PsService::CheckChief(const Request& request) const {
   if (!request.version().empty() && request.version() != kVersion) {
     return absl::FailedPreconditionError(absl::StrCat(
         "ps ", identity_.task_index, " is of version ", kVersion, ", the chief of version ",
@@ -191,6 +192,11 @@ absl::Status PsService::CheckAddressee(const SetViewRequest& request) {
         ". Remedy: give every task the same cluster spec; one that runs reads its file again on "
         "SIGHUP"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status PsService::CheckAddressee(const SetViewRequest& request) const {
+  LOCKSTEP_RETURN_IF_ERROR(CheckChief(request));
   if (request.shard() != identity_.task_index) {
     return absl::FailedPreconditionError(absl::StrCat(
         "this is ps ", identity_.task_index, ", the chief calls it ps ", request.shard(),
@@ -327,6 +333,10 @@ void PsService::WatchCommand(const WatchCommandRequest& request,
   if (identity_.task_index != kStepShard) {
     return respond(absl::FailedPreconditionError(
         absl::StrCat("this is ps ", identity_.task_index, ", the chief's lease is at ps 0")));
+  }
+  if (const absl::Status status = CheckChief(request); !status.ok()) {
+    LogOnce(std::string(status.message()));
+    return respond(status);
   }
   watch_->Watch(request, std::move(respond));
 }

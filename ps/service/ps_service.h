@@ -87,8 +87,11 @@ class PsService final : public rpc::Service {
   void ServerPing(const ServerPingRequest& request, Callback<PingReply> respond);
   void AttachMemory(const AttachMemoryRequest& request, Callback<AttachMemoryReply> respond);
 
-  // OK when the chief means this process and is of its cluster.
-  absl::Status CheckAddressee(const SetViewRequest& request);
+  // OK when the chief is of this version and of this cluster.
+  template <typename Request>
+  absl::Status CheckChief(const Request& request) const;
+  // As CheckChief, and it means this process.
+  absl::Status CheckAddressee(const SetViewRequest& request) const;
   absl::Status CheckPath(const std::string& path) const;
   void LogOnce(const std::string& refusal);
 

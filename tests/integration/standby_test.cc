@@ -92,6 +92,7 @@ TEST_CASE("a standby that has no call at ps 0 as the job ends hears of it by its
   REQUIRE(CallAndWait(*control, kSetView, view).ok());
   WatchCommandRequest watch;
   watch.set_caller(9);
+  watch.set_cluster(view.cluster());
   const auto held = CallAndWait(*control, kWatchCommand, watch);
   REQUIRE(held.ok());
   CHECK(held->command().state() == CommandStatus::HELD);
@@ -103,6 +104,19 @@ TEST_CASE("a standby that has no call at ps 0 as the job ends hears of it by its
   REQUIRE(over.ok());
   CHECK(over->command().state() == CommandStatus::JOB_OVER);
   CHECK(ps.Wait(kEnd) == 0);
+}
+
+TEST_CASE("a standby with another cluster spec is told so while another chief commands") {
+  StandbyJob job(kForeverSteps);
+  job.cluster.chief(1).Signal(SIGTERM);
+  REQUIRE(job.cluster.chief(1).Wait(kEnd) == 143);
+  job.cluster.Move(Role::kWorker, 0);
+  job.cluster.StartStandby(1, kStandbyFlags);
+  CHECK(job.cluster.chief(1).Wait(kWhole) == 78);
+  CHECK_THAT(job.cluster.chief(1).Output(),
+             Contains("ps 0 has another cluster spec than the chief: ") &&
+                 Contains(job.cluster.spec().workers[0]));
+  CHECK(job.cluster.WaitForStep(*job.ClosedSteps() + 100, kWhole));
 }
 
 TEST_CASE("a standby that is told to end leaves the job alone") {

@@ -102,5 +102,16 @@ TEST_CASE("each SetView has the cluster specs as of then, also to a copy") {
   }
 }
 
+TEST_CASE("a chief that stands by tells its cluster specs, too") {
+  Fixture f;
+  f.clusters->Add("second");
+  f.ps.all()[0]->Call(kWatchCommand, WatchCommandRequest(),
+                      [](const absl::StatusOr<WatchCommandReply>&) {});
+  const WatchCommandRequest& told = f.servers["a:1"].watches.front();
+  CHECK(told.cluster() == "second");
+  REQUIRE(told.earlier_clusters_size() == 1);
+  CHECK(told.earlier_clusters(0) == "first");
+}
+
 }  // namespace
 }  // namespace lockstep::chief

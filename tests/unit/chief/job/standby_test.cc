@@ -103,6 +103,7 @@ TEST_CASE("a standby waits at the step shard, and refuses workers by name of the
   REQUIRE(f.ps.watches.size() == 1);
   CHECK(f.ps.watches.front().term() == 0);
   CHECK(f.ps.watches.front().caller() == 5);
+  CHECK(f.ps.watches.front().version() == kVersion);
   f.Tell(CommandStatus::HELD);
   CHECK(f.ps.watches.front().term() == 3);
   f.Pass(absl::Seconds(30));

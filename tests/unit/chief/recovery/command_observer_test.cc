@@ -194,6 +194,28 @@ TEST_CASE("a standby of a job that is done ends well when no ps is left") {
   CHECK(end.end.ok());
 }
 
+TEST_CASE("a standby that is refused where it has stood by awaits the cluster spec's change") {
+  Fixture f;
+  const absl::Status refusal = absl::FailedPreconditionError("another cluster spec");
+  f.On(Status(CommandStatus::HELD, 3));
+  for (int time = 0; time < 2; ++time) {
+    for (int seconds = 0; seconds < 60; ++seconds) {
+      CHECK(f.OnFailure(refusal).pause == absl::Seconds(1));
+      f.now += absl::Seconds(1);
+    }
+    CHECK(f.observer.WaitingFor() == "ps 0 (c:3): another cluster spec");
+    if (time == 0) f.On(Status(CommandStatus::HELD, 3));
+  }
+  CHECK(f.OnFailure(refusal).end == refusal);
+}
+
+TEST_CASE("a standby that the step shard refuses at once ends") {
+  Fixture f;
+  const Decision end = f.OnFailure(absl::FailedPreconditionError("another version"));
+  CHECK(end.action == Decision::kEnd);
+  CHECK(ExitCodeFor(end.end) == ExitCode::kBadConfiguration);
+}
+
 TEST_CASE("an error that repeating does not repair ends the standby") {
   Fixture f;
   const Decision end = f.OnFailure(absl::UnauthenticatedError("no token"));

@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/client/status_client.h"
 #include "tests/unit/ps/service/running_ps.h"
@@ -29,6 +31,7 @@ WatchCommandRequest WatchOf(uint64_t term) {
   WatchCommandRequest watch;
   watch.set_term(term);
   watch.set_caller(5);
+  watch.set_cluster(kTestCluster);
   return watch;
 }
 
@@ -121,6 +124,29 @@ TEST_CASE("a standby hears of a chief that leaves, and of the end of the job") {
     CHECK(over.reason() == "the disk\\nis full");
     CHECK_FALSE(ps.finished.HasBeenNotified());
   }
+}
+
+TEST_CASE("a standby that could not take command is refused as the chief would be") {
+  RunningPs ps;
+  const auto control = MakePsControl(ps.client());
+  REQUIRE(CallAndWait(*control, kSetView, ViewWithLease()).ok());
+  const auto refusal = [&](const WatchCommandRequest& watch) {
+    return CallAndWait(*control, kWatchCommand, watch).status();
+  };
+  WatchCommandRequest watch = WatchOf(0);
+  watch.set_version("0.0.1-older");
+  CHECK(absl::IsFailedPrecondition(refusal(watch)));
+  CHECK(absl::StrContains(refusal(watch).message(), "the chief of version 0.0.1-older"));
+  watch = WatchOf(0);
+  watch.set_cluster("chief 0 h:1\nps 0 h:2\nworker 0 other:3\n");
+  CHECK(absl::IsFailedPrecondition(refusal(watch)));
+  CHECK(absl::StrContains(refusal(watch).message(), "other:3"));
+  watch.add_earlier_clusters(kTestCluster);
+  CHECK(refusal(watch).ok());
+  watch = WatchOf(0);
+  watch.set_cluster(absl::StrCat(kTestCluster, "worker 9 h:9\n"));
+  watch.set_elastic(true);
+  CHECK(refusal(watch).ok());
 }
 
 TEST_CASE("a ps whose job is over tells standbys until it has ended") {
