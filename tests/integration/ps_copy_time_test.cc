@@ -18,8 +18,10 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/client/ps_control.h"
 #include "tests/integration/step_pauses.h"
 #include "tests/integration/training_run.h"
+#include "tests/support/await.h"
 
 namespace lockstep::test {
 namespace {
@@ -32,6 +34,8 @@ constexpr int kForeverSteps = 1'000'000;
 constexpr int kInterrupted = 130;
 constexpr uint64_t kLongestMomentMs = 200;  // after the steps that a kill waits for
 constexpr char kComplete[] = "the job survives the loss of any one ps again";
+constexpr char kServes[] = "Its copy serves the workers now";
+constexpr absl::Duration kLease = absl::Seconds(2);
 constexpr double kStepWithNewCopyAllowed = 1.5;  // times as long as without
 
 // Dense variables of so many MiB. With few examples the steps are the way of gradients and values.
@@ -70,11 +74,12 @@ double Median(std::vector<absl::Duration> times) {
   return absl::ToDoubleSeconds(times[times.size() / 2]);
 }
 
-// A job whose ps are killed, and started again at once.
+// A job whose ps are killed, and started again at once, or stopped.
 class KilledPs {
  public:
-  explicit KilledPs(const JobText& job) : cluster_(2, 2), pauses_(cluster_.spec().chief) {
-    cluster_.StartAll(job);
+  explicit KilledPs(const JobText& job, const std::vector<std::string>& chief_flags = {})
+      : cluster_(2, 2), pauses_(cluster_.spec().chief) {
+    cluster_.StartAll(job, chief_flags);
     pauses_.Begin();
     WaitForSteps(20);
   }
@@ -91,6 +96,30 @@ class KilledPs {
     WatchUntil([&] { return absl::StrContains(cluster_.chief().OutputFrom(read_to), kComplete); });
     WaitForSteps(5);
     return pauses_.Longest();
+  }
+
+  // Returns the longest time without a step, from the stop until the copy serves the workers.
+  absl::Duration Stop(int index) {
+    const size_t read_to = cluster_.chief().Output().size();
+    pauses_.Begin();
+    cluster_.ps(index).Signal(SIGSTOP);
+    WatchUntil([&] { return absl::StrContains(cluster_.chief().OutputFrom(read_to), kServes); });
+    WaitForSteps(5);
+    return pauses_.Longest();
+  }
+  // Returns how long it takes from then until each shard has a copy again.
+  absl::Duration GoOn(int index) {
+    const size_t read_to = cluster_.chief().Output().size();
+    const absl::Time begin = absl::Now();
+    cluster_.ps(index).Signal(SIGCONT);
+    WatchUntil([&] { return absl::StrContains(cluster_.chief().OutputFrom(read_to), kComplete); });
+    const absl::Duration taken = absl::Now() - begin;
+    const auto ps = MakePsControl({.address = cluster_.spec().ps[static_cast<size_t>(index)]});
+    const auto view = CallAndWait(*ps, kGetView, GetViewRequest());
+    REQUIRE(view.ok());
+    CHECK(view->role() == COPY);
+    CHECK(view->has_variables());
+    return taken;
   }
 
   // How long each of the next `number` steps takes.
@@ -186,6 +215,17 @@ TEST_CASE("a ps with a copy that is killed, and then the other one, costs little
   const std::string transport = GENERATE("", "shared_memory: OFF");
   CAPTURE(transport);
   CHECK(PausesOf(2, Job(1, transport)).back() < kWorstAllowed);
+}
+
+TEST_CASE("a ps that is stopped for longer than a lease is fenced, and then keeps the copies") {
+  const JobText job = Job(1, "");
+  KilledPs run(job, {"--lease=2"});
+  CHECK(run.Stop(1) <= kLease + absl::Seconds(1));
+  const absl::Duration taken = run.GoOn(1);
+  WARN(absl::StrFormat("copies again %.2f s after SIGCONT", absl::ToDoubleSeconds(taken)));
+  CHECK(taken < absl::Seconds(10));  // 3 on a machine that does nothing else
+  run.Kill(0, absl::ZeroDuration());
+  run.Finish(job);
 }
 
 TEST_CASE("a ps of a job of 64 MiB that is killed costs a second at most", "[.large]") {
