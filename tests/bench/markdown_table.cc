@@ -17,13 +17,14 @@ std::string Number(const json& value) {
   return value.is_null() ? "-" : Figure(value.get<double>());
 }
 
+// In lines of less than 120 columns, as all prose of the documents.
 std::string Source(const json& results) {
   const json& machine = results["machine"];
   return absl::StrCat("Commit ", Text(results["commit"]), ", ", Text(results["date"]),
-                      ", medians of ", results["rounds"].get<int>(), " runs; ",
+                      ", medians of ", results["rounds"].get<int>(), " runs;\n",
                       machine["cpus"].get<int>(), " CPUs of ", Text(machine["processor"]), ", ",
                       Number(machine["memory_gib"]), " GiB, ", Text(machine["kernel"]),
-                      "; load average ", Number(results["load_average"]["start"]),
+                      ";\nload average ", Number(results["load_average"]["start"]),
                       " at the start and ", Number(results["load_average"]["end"]), " at the end; ",
                       Text(machine["network"]), ".\n");
 }

@@ -20,8 +20,8 @@ TEST_CASE("a run is told as its commit, machine and load, and a line for each ro
       {"row": "b", "value": 5.0, "unit": "%", "peer": "nothing", "peer_value": null,
        "ratio": null, "target": null, "met": null}]})");
   CHECK(MarkdownTable(results) ==
-        "Commit abc123, 2026-01-02 03:04 UTC, medians of 9 runs; 2 CPUs of Some CPU, 24.0 GiB, "
-        "Linux 6.1; "
+        "Commit abc123, 2026-01-02 03:04 UTC, medians of 9 runs;\n"
+        "2 CPUs of Some CPU, 24.0 GiB, Linux 6.1;\n"
         "load average 1.25 at the start and 0.500 at the end; reno.\n"
         "\n"
         "| Row | Ours | Peer's | Ratio | Target | Met | Compared with |\n"
