@@ -12,7 +12,8 @@ MemoryClaims::MemoryClaims(std::function<std::optional<uint64_t>()> available)
 MemoryClaims::Answer MemoryClaims::Claim(uint64_t bytes) {
   const uint64_t now = available_().value_or(std::numeric_limits<uint64_t>::max());
   absl::MutexLock lock(&mutex_);
-  if (claimed_ == 0) whole_ = now;
+  // Others on this host give memory back, too.
+  whole_ = claimed_ == 0 ? now : std::max(whole_, now);
   // Of what is claimed, some may be taken and some not.
   Answer answer{.room = std::min(now, whole_ - std::min(whole_, claimed_)), .claimed = claimed_};
   if (bytes > answer.room) return answer;

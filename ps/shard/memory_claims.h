@@ -33,7 +33,8 @@ class MemoryClaims {
 
   const std::function<std::optional<uint64_t>()> available_;
   absl::Mutex mutex_;
-  uint64_t whole_ ABSL_GUARDED_BY(mutex_) = 0;  // available when nothing was claimed
+  // The most that was available since nothing was claimed.
+  uint64_t whole_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t claimed_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
