@@ -39,10 +39,13 @@ absl::Status TryGpu(cuda::CudaDevice* gpu) {
   return gpu->status();
 }
 
-// Before a worker joins, what a GPU that works refuses is no failure: the next start meets it, too.
+// Before a worker joins, what a GPU that works refuses is no failure of it. The next start meets
+// it, too, unless others hold the GPU, which may end.
 absl::Status AtStart(const absl::Status& error) {
-  return absl::IsFailedPrecondition(error) ? WithExitCode(error, ExitCode::kBadConfiguration)
-                                           : error;
+  if (absl::IsFailedPrecondition(error)) return WithExitCode(error, ExitCode::kBadConfiguration);
+  const bool is_held =
+      absl::IsResourceExhausted(error) && ExitCodeFor(error) == ExitCode::kDeviceFailed;
+  return is_held ? WithExitCode(error, ExitCode::kPeersLost) : error;
 }
 
 absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& driver, int ordinal,
@@ -59,7 +62,7 @@ absl::StatusOr<std::unique_ptr<cuda::CudaDevice>> OpenGpu(const cuda::Driver& dr
   return device;
 }
 
-// What waits for a GPU that has failed, or for a call of a library, cannot be ended alone.
+// A thread that waits for a GPU that has failed, or for a call of a library, cannot be ended alone.
 [[noreturn]] void EndProcess(const std::string& why) {
   log::Error(absl::StrCat("this process is ended: ", why));
   std::_Exit(static_cast<int>(ExitCode::kDeviceFailed));

@@ -26,9 +26,9 @@ class Backend {
   Backend() = default;  // the CPU
 
   // Tries the chosen devices and opens the libraries that their ops need. The driver outlives the
-  // backend. FAILED_PRECONDITION with the remedy where something is missing or too old, or where a
-  // GPU that works takes no further process; an error with the exit code of a failed device where
-  // one does not work. None for kCpu and kAuto.
+  // backend. FAILED_PRECONDITION with the remedy where something is missing or too old;
+  // RESOURCE_EXHAUSTED with the exit code of lost peers where others hold a GPU that works; an
+  // error with the exit code of a failed device where one does not work. None for kCpu and kAuto.
   static absl::StatusOr<Backend> Open(const DeviceChoice& choice,
                                       const absl::StatusOr<const cuda::Driver*>& driver);
 

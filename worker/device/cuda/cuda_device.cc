@@ -76,7 +76,7 @@ absl::Status CudaDevice::RetainContext() {
           : "";
   const absl::Status refused = driver_->ToStatus(result, absl::StrCat(name_, ": ", kCall));
   return WithExitCode(
-      absl::FailedPreconditionError(absl::StrCat(refused.message(), memory, ". Remedy: ", remedy)),
+      absl::ResourceExhaustedError(absl::StrCat(refused.message(), memory, ". Remedy: ", remedy)),
       ExitCode::kDeviceFailed);
 }
 
@@ -198,10 +198,11 @@ absl::Status CudaDevice::OutOfDeviceMemory(size_t bytes) const {
 
 absl::Status CudaDevice::Refused(const absl::Status& call, absl::string_view remedy) const {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string free, DescribeFreeMemory());
-  return WithExitCode(
-      absl::FailedPreconditionError(
-          absl::StrCat(name_, ": ", call.message(), ": ", free, ". Remedy: ", kFreeMemory, remedy)),
-      ExitCode::kDeviceFailed);
+  const auto code =
+      remedy.empty() ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kFailedPrecondition;
+  return WithExitCode(absl::Status(code, absl::StrCat(name_, ": ", call.message(), ": ", free,
+                                                      ". Remedy: ", kFreeMemory, remedy)),
+                      ExitCode::kDeviceFailed);
 }
 
 DeviceUse CudaDevice::use() const {

@@ -131,14 +131,14 @@ TEST_CASE("auto leaves out a GPU that cannot be used and says why; cuda is refus
              Catch::StartsWith("cuda:1: cuDeviceGet: "));
 }
 
-TEST_CASE("a GPU that takes no further process is refused for good, with the remedy") {
+TEST_CASE("a GPU that others hold is refused with the remedy, and may be free later") {
   const auto gpu = test::MakeFakeGpu(1);
   test::FakeDriver& fake = test::FakeDriver::Current();
   const auto refused = [&](int64_t call, cuda::CUresult result, absl::string_view name) {
     fake.FailCall(call, result);
     const absl::Status status = Backend::Open({.kind = Kind::kCuda}, &gpu->driver()).status();
     CHECK(fake.failed_call() == name);
-    CHECK(ExitCodeFor(status) == ExitCode::kBadConfiguration);
+    CHECK(ExitCodeFor(status) == ExitCode::kPeersLost);
     CHECK_THAT(std::string(status.message()),
                Catch::StartsWith("cuda:0: " + std::string(name) + ": CUDA_ERROR") &&
                    Catch::EndsWith("; or --device=cpu"));
