@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/base/clock.h"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -27,7 +26,7 @@ CallWatchdog::~CallWatchdog() {
 
 CallWatchdog::Watch::Watch(CallWatchdog* watchdog, const char* name, absl::Duration limit)
     : watchdog_(watchdog) {
-  const absl::Duration now = Clock::Real()->Monotonic();
+  const absl::Duration now = watchdog->clock_.Monotonic();
   absl::MutexLock lock(&watchdog->mutex_);
   watchdog->call_ = name;
   watchdog->limit_ = limit;
@@ -46,7 +45,8 @@ void CallWatchdog::Run() {
 std::optional<CallWatchdog::LateCall> CallWatchdog::NextLate() {
   absl::MutexLock lock(&mutex_);
   while (!changed_.AwaitFor(&mutex_, absl::Condition(&ends_), kLook)) {
-    if (call_ == nullptr || Clock::Real()->Monotonic() < deadline_) continue;
+    const absl::Duration now = clock_.Monotonic();  // at each look, so that it sees a standstill
+    if (call_ == nullptr || now < deadline_) continue;
     return LateCall{std::exchange(call_, nullptr), limit_};
   }
   return std::nullopt;

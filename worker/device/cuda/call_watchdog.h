@@ -9,7 +9,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/monotonic_wait.h"
+#include "common/base/running_clock.h"
 
 namespace lockstep::worker::cuda {
 
@@ -22,7 +24,7 @@ class CallWatchdog {
   };
 
   // `on_late` is told once of each call that is still under way after its limit, on the watchdog's
-  // thread, up to a look later.
+  // thread, up to a look later. Time in which this process stood still does not count.
   explicit CallWatchdog(std::function<void(const LateCall&)> on_late);
   // After the last call. Blocks for `on_late`.
   ~CallWatchdog();
@@ -45,6 +47,7 @@ class CallWatchdog {
   std::optional<LateCall> NextLate();
 
   const std::function<void(const LateCall&)> on_late_;
+  const RunningClock clock_{Clock::Real()};
   absl::Mutex mutex_;
   MonotonicCondVar changed_;  // that it ends
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;
