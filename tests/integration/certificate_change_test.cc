@@ -51,7 +51,7 @@ class TwoAuthorities {
     both_ = folder.Write("both.pem", folder.Read("tls/ca.pem") + folder.Read("next/ca.pem"));
   }
 
-  // Each returns when every process has read the files again.
+  // Each returns when every process serves by the new files.
   void TrustBoth() {
     Replace(used_ + "/ca.pem", both_);
     AwaitAnswers({.certificate = next_ + "/reader.pem", .authorities = both_}, true);
