@@ -95,6 +95,8 @@ class DistantPs {
   std::map<std::string, std::string> tensors() const {
     return TensorsOf(cluster_.folder().Path(absl::StrCat("checkpoints/ckpt-", kNumSteps)));
   }
+  // Whether the second ps is on a host of its own: network namespaces are permitted.
+  bool has_host() const { return has_host_; }
   std::string how() const { return has_host_ ? "its cable is pulled" : "it is stopped"; }
   std::string Logs() {
     return absl::StrCat("chief:\n", chief_->Output(), "ps 0:\n", ps_[0]->Output(), "ps 1:\n",

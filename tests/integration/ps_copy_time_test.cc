@@ -220,9 +220,11 @@ TEST_CASE("a ps with a copy that is killed, and then the other one, costs little
 TEST_CASE("a ps that is stopped for longer than a lease is fenced, and then keeps the copies") {
   const JobText job = Job(1, "");
   KilledPs run(job, {"--lease=2"});
-  CHECK(run.Stop(1) <= kLease + absl::Seconds(1));
+  const absl::Duration pause = run.Stop(1);
   const absl::Duration taken = run.GoOn(1);
-  WARN(absl::StrFormat("copies again %.2f s after SIGCONT", absl::ToDoubleSeconds(taken)));
+  WARN(absl::StrFormat("%.2f s without a step, copies again %.2f s after SIGCONT",
+                       absl::ToDoubleSeconds(pause), absl::ToDoubleSeconds(taken)));
+  CHECK(pause < absl::Seconds(5));   // lease + 1 on a machine that does nothing else
   CHECK(taken < absl::Seconds(10));  // 3 on a machine that does nothing else
   run.Kill(0, absl::ZeroDuration());
   run.Finish(job);
