@@ -25,9 +25,7 @@ absl::Status CheckTower(const EpochConfig& config, const WorkerIdentity& worker)
       ", got ", worker.tower));
 }
 
-// Gradients of fewer bytes are copied: it costs less than to keep the messages that brought them.
-constexpr uint64_t kLeastInParts = uint64_t{256} << 10;
-// So is what a message brings of them, if it is less.
+// What a message brings of a gradient in parts is copied, if it is less.
 constexpr uint64_t kLeastKept = uint64_t{16} << 10;
 
 struct CopiedPayload {

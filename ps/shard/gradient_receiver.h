@@ -17,6 +17,10 @@
 
 namespace lockstep::ps {
 
+// Dense gradients of fewer bytes are copied: it costs less than to keep the messages that brought
+// them. Their memory is kept for the next ones.
+inline constexpr uint64_t kLeastInParts = uint64_t{256} << 10;
+
 // A chunk of which every replica's gradient is whole, while the rest of the variable is not.
 struct ReadyChunk {
   using Gradients = absl::InlinedVector<GradientSource, 4>;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/checked.h"
 #include "common/base/exit_code.h"
+#include "ps/shard/gradient_receiver.h"
 
 namespace lockstep::ps {
 namespace {
@@ -24,6 +25,11 @@ struct Tensors {
   uint64_t means = 0;
   uint64_t gradients = 0;  // of the type in which they travel
 };
+
+// Whether a gradient stays in the messages that brought it, and goes with its variable's step.
+bool StaysInMessages(const CatalogEntry& entry, const EpochConfig& config) {
+  return !config.shares_values() && entry.num_bytes >= kLeastInParts;
+}
 
 bool IsDense(const CatalogEntry& entry) { return entry.TakesGradients() && !entry.is_sparse; }
 
@@ -47,7 +53,10 @@ Tensors TensorsOf(const CatalogEntry& entry, const UpdateRule& rule, const Epoch
   tensors.means = config.has_copies() && !is_copy ? 1 : 0;
   // A copy holds the means of a step, until it serves the workers.
   const uint64_t gradients = is_copy ? 1 : config.gradients_of_step();
-  tensors.gradients = config.shares_values() && config.may_borrow() ? 0 : gradients;
+  // Ranges that are applied as soon as all have sent them need not be there together.
+  const bool may_go_early = config.applies_early_chunks() && StaysInMessages(entry, config);
+  const bool may_be_elsewhere = config.shares_values() && config.may_borrow();
+  tensors.gradients = may_go_early || may_be_elsewhere ? 0 : gradients;
   return tensors;
 }
 
@@ -78,7 +87,8 @@ std::string HowMuch(std::optional<uint64_t> bytes) {
   return bytes.has_value() ? absl::StrCat(*bytes, " bytes") : "more bytes than can be counted";
 }
 
-// Of a variable, and with those before it; nullopt: more than can be counted.
+// Of a variable, and with those before it, of which gradients that stay in messages are there for
+// one variable at a time; nullopt: more than can be counted.
 struct Need {
   Tensors tensors;
   std::optional<uint64_t> bytes;
@@ -91,16 +101,22 @@ std::vector<Need> NeedsOf(const EpochVariables& variables, RuleOfEntry rule_of,
   uint64_t budget = options.held_bytes_budget > 0 ? options.held_bytes_budget
                                                   : std::numeric_limits<uint64_t>::max();
   std::vector<Need> needs;
+  std::optional<uint64_t> kept = 0;  // all but gradients that stay in messages
   std::optional<uint64_t> sum = 0;
+  uint64_t most_in_messages = 0;
   for (size_t i = 0; i < variables.catalog.size() && sum.has_value(); ++i) {
     const CatalogEntry& entry = variables.catalog[i];
     const Tensors tensors = TensorsOf(entry, rule_of(entry), variables.config, is_copy);
     const auto own =
         CheckedMultiplyBytes(entry.num_bytes, tensors.values + tensors.slots + tensors.means);
     auto held = CheckedMultiplyBytes(GradientBytes(entry, variables.config), tensors.gradients);
-    if (held.has_value()) budget -= *(held = std::min(*held, budget));
+    if (held.has_value()) *held = std::min(*held, budget);
     const auto bytes = own && held ? CheckedAddBytes(*own, *held) : std::nullopt;
-    sum = bytes ? CheckedAddBytes(*sum, *bytes) : std::nullopt;
+    const bool in_messages = StaysInMessages(entry, variables.config);
+    if (bytes.has_value() && in_messages) most_in_messages = std::max(most_in_messages, *held);
+    if (bytes.has_value() && !in_messages) budget -= *held;
+    kept = bytes ? CheckedAddBytes(*kept, in_messages ? *own : *bytes) : std::nullopt;
+    sum = kept ? CheckedAddBytes(*kept, most_in_messages) : std::nullopt;
     needs.push_back({tensors, bytes, sum});
   }
   return needs;

@@ -12,10 +12,10 @@ namespace lockstep::ps {
 
 // Claims the bytes of the variables' values, in all versions that there are in each step, and of
 // their slots; of the gradients that a step needs, where all come in messages (which workers share
-// memory is known only when they call); of a primary with a copy, of the means that it sends, and
-// of a copy, of those that it gets. RESOURCE_EXHAUSTED, with the exit code of a bad configuration,
-// naming the variable and the bytes: more than `options.memory` has, or than can be counted. Null
-// where there is no `options.memory`.
+// memory is known only when they call), of large ones those of one variable; of a primary with a
+// copy, of the means that it sends, and of a copy, of those that it gets. RESOURCE_EXHAUSTED, with
+// the exit code of a bad configuration, naming the variable and the bytes: more than
+// `options.memory` has, or than can be counted. Null where there is no `options.memory`.
 absl::StatusOr<MemoryClaim> ClaimMemory(const EpochVariables& variables, RuleOfEntry rule_of,
                                         const ShardOptions& options, bool is_copy);
 

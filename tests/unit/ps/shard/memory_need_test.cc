@@ -64,6 +64,21 @@ TEST_CASE("gradients are counted where all of them come in messages, as they com
   CheckNeed(plan, (2 + 3) * 400);
 }
 
+// From 256 KiB on they lie in the messages that brought them, and go with their variable.
+TEST_CASE("of large variables the gradients of one are counted, and none that go range by range") {
+  constexpr uint64_t kBytes = uint64_t{1} << 20;
+  constexpr int64_t kElements = kBytes / sizeof(float);
+  CreateVariablesRequest plan =
+      PlanOf(PlacementOf({{"a", {kElements}}, {"b", {2 * kElements}}, {"c", {kElements}}}), 3, 3);
+  plan.mutable_transport()->set_shared_memory(TransportDef::OFF);
+  const uint64_t values = 2 * 4 * kBytes;
+  CHECK(Create(plan, values + 3 * 2 * kBytes).ok());
+  CHECK(absl::IsResourceExhausted(Create(plan, values + 3 * 2 * kBytes - 1)));
+  plan.set_every_replica_counts(true);
+  CHECK(Create(plan, values).ok());
+  CHECK(absl::IsResourceExhausted(Create(plan, values - 1)));
+}
+
 TEST_CASE("no more gradients are counted than the budget allows") {
   const CreateVariablesRequest plan =
       PlanOf(PlacementOf({{"a", {100}}, {"b", {100}}, {"c", {100}}}), 2, 2);
