@@ -11,7 +11,7 @@
 namespace lockstep::chief {
 
 PairRoles::PairRoles(const Places& places, Executor* executor,
-                     std::function<void(const absl::Status& why)> on_change)
+                     std::function<void(const absl::Status&, std::optional<PlaceIndex>)> on_change)
     : places_(places), executor_(executor), on_change_(std::move(on_change)) {}
 
 std::optional<PlaceIndex> PairRoles::undecided() const {
@@ -140,7 +140,7 @@ void PairRoles::Order(const Change& change, StatusCallback done) {
   SetViewRequest request = change.request;
   request.set_number(++last_order_);
   // An order before this one that arrives late is refused: nobody is to hear that.
-  Interrupt(TryAgain("another ps of the shard takes its place"));
+  Interrupt(TryAgain("another ps of the shard takes its place"), ServesOn(change.to));
   places_[change.to]->ps()->Call(
       kSetView, request,
       On<SetViewReply>(executor_, [this, change, done = std::move(done)](
@@ -156,16 +156,21 @@ absl::Status PairRoles::OnChanged(const Change& change, const absl::StatusOr<Set
   if (!reply.ok()) return reply.status();
   if (!reply->has_variables()) return LostVariablesError(name());
   log::Warning(change.line);
+  const std::optional<PlaceIndex> stays = ServesOn(change.to);
   state_ = PairState::kAlone;
   serving_ = change.to;
   is_confirmed_ = true;
-  Interrupt(TryAgain("another ps serves it now"));
+  Interrupt(TryAgain("another ps serves it now"), stays);
   return absl::OkStatus();
 }
 
-void PairRoles::Interrupt(const absl::Status& why) {
+void PairRoles::Interrupt(const absl::Status& why, std::optional<PlaceIndex> stays) {
   if (auto told = std::exchange(told_, std::nullopt); told.has_value()) told->done(why);
-  on_change_(why);
+  on_change_(why, stays);
+}
+
+std::optional<PlaceIndex> PairRoles::ServesOn(PlaceIndex to) const {
+  return to == serving_ ? std::optional(to) : std::nullopt;
 }
 
 absl::Status PairRoles::TryAgain(absl::string_view why) const {

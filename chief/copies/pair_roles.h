@@ -23,9 +23,11 @@ class PairRoles {
  public:
   using Places = std::array<Place*, kNumPlaces>;
 
-  // `on_change` is called when calls under way end with `why`. What is pointed to outlives them.
-  PairRoles(const Places& places, Executor* executor,
-            std::function<void(const absl::Status& why)> on_change);
+  // `on_change` is called when calls under way end with `why`, but for saves at `stays`: the place
+  // that serves on as before. What is pointed to outlives them.
+  PairRoles(
+      const Places& places, Executor* executor,
+      std::function<void(const absl::Status& why, std::optional<PlaceIndex> stays)> on_change);
 
   // Of the shard: "ps 0 (host:port)".
   const std::string& name() const { return places_[kHome]->name(); }
@@ -103,14 +105,16 @@ class PairRoles {
 
   void Order(const Change& change, StatusCallback done);
   absl::Status OnChanged(const Change& change, const absl::StatusOr<SetViewReply>& reply);
-  // Calls under way end with this.
-  void Interrupt(const absl::Status& why);
+  // Calls under way end with this; `stays` as of `on_change`.
+  void Interrupt(const absl::Status& why, std::optional<PlaceIndex> stays = std::nullopt);
+  // The one that serves, where that is `to`, too.
+  std::optional<PlaceIndex> ServesOn(PlaceIndex to) const;
   // They are to be made again, for this reason.
   absl::Status TryAgain(absl::string_view why) const;
 
   const Places places_;
   Executor* const executor_;
-  const std::function<void(const absl::Status& why)> on_change_;
+  const std::function<void(const absl::Status& why, std::optional<PlaceIndex> stays)> on_change_;
   PairState state_ = PairState::kUnknown;
   absl::Status why_lost_;
   PlaceIndex serving_ = kHome;

@@ -53,7 +53,9 @@ ShardPair::ShardPair(std::unique_ptr<Place> home, std::unique_ptr<Place> host,
       host_(std::move(host)),
       executor_(executor),
       roles_({home_.get(), host_.get()}, executor,
-             [this](const absl::Status& why) { FailPending(why); }),
+             [this](const absl::Status& why, std::optional<PlaceIndex> stays) {
+               FailPending(why, stays);
+             }),
       watch_(patience, &roles_, executor, clock),
       attacher_(patience, &roles_, executor, clock, [this] { watch_.Begin(); }),
       finish_notice_(&roles_, executor, clock) {}
@@ -108,7 +110,7 @@ void ShardPair::Forward(const MethodInfo& method, const google::protobuf::Messag
   if (is_lost && !reaches_lost) return done(roles_.why_lost());
   const PlaceIndex to = is_lost ? kHome : roles_.serving();
   const uint64_t call = ++last_call_;
-  pending_[call] = {reply, std::move(done)};
+  pending_[call] = {reply, std::move(done), Is(method, kSave) ? std::optional(to) : std::nullopt};
   const std::shared_ptr<google::protobuf::MessageLite> own(reply->New());
   roles_.place(to)->ps()->Start(
       method, request, own.get(), [this, call, method, to, own](const absl::Status& status) {
@@ -132,8 +134,14 @@ absl::Status ShardPair::NoteReply(PlaceIndex place, const MethodInfo& method,
   return Is(method, kGetView) ? watch_.NoteView(place, As<SetViewReply>(reply)) : absl::OkStatus();
 }
 
-void ShardPair::FailPending(const absl::Status& why) {
-  for (auto& [call, pending] : std::exchange(pending_, {})) pending.done(why);
+void ShardPair::FailPending(const absl::Status& why, std::optional<PlaceIndex> stays) {
+  for (auto& [number, call] : std::exchange(pending_, {})) {
+    if (stays.has_value() && call.saves_at == stays) {
+      pending_.emplace(number, std::move(call));
+    } else {
+      call.done(why);
+    }
+  }
 }
 
 void ShardPair::GetView(SetViewReply* reply, StatusCallback done) {

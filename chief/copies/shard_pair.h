@@ -50,6 +50,7 @@ class ShardPair final : public PsControl {
   struct Pending {
     google::protobuf::MessageLite* reply;
     StatusCallback done;
+    std::optional<PlaceIndex> saves_at;  // nullopt: another call
   };
 
   void GetView(SetViewReply* reply, StatusCallback done);
@@ -92,8 +93,9 @@ class ShardPair final : public PsControl {
   void LookForHost(const absl::Status& failure, StatusCallback done);
   // A pair: both are there under this chief's view.
   void Guard();
-  // Calls under way are to be made again.
-  void FailPending(const absl::Status& why);
+  // Calls under way are to be made again, but for saves at `stays`: a large one takes long, and
+  // when the processes of a job end there is no time for another.
+  void FailPending(const absl::Status& why, std::optional<PlaceIndex> stays);
 
   const std::unique_ptr<Place> home_;
   const std::unique_ptr<Place> host_;

@@ -128,6 +128,26 @@ TEST_CASE("a home that hangs for the chief's patience is replaced, and calls to 
   CHECK(absl::IsUnavailable(*ended));
 }
 
+TEST_CASE(
+    "a save goes on at a primary that goes on alone, and is made again where one is replaced") {
+  PairFixture f;
+  f.Begin();
+  std::optional<absl::Status> ended;
+  f.pair.Call(kSave, SaveRequest(),
+              [&](const absl::StatusOr<SaveReply>& reply) { ended = reply.status(); });
+  const bool goes_on = GENERATE(true, false);
+  (goes_on ? f.copy() : &f.home)->is_away = true;
+  f.host_main.is_away = goes_on;
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().state() == PairState::kAlone);
+  CHECK(f.pair.roles().serving() == (goes_on ? kHome : kHost));
+  REQUIRE(ended.has_value() == !goes_on);
+  REQUIRE(f.home.saves.size() == 1);
+  f.home.saves[0](SaveReply());
+  f.executor.Run();
+  CHECK(goes_on == ended->ok());
+}
+
 TEST_CASE("a primary that does not reach its copy for the chief's patience goes on alone") {
   PairFixture f;
   f.Begin();

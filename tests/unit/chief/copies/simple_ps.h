@@ -36,6 +36,9 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
                               reply.set_global_step(state.global_step());
                               return reply;
                             }));
+    Handle(kSave, [this](const SaveRequest&, Callback<SaveReply> done) {
+      saves.push_back(std::move(done));
+    });
     Handle(kWatchCommand,
            Answered<WatchCommandRequest, WatchCommandReply>([this](const WatchCommandRequest&) {
              WatchCommandReply reply;
@@ -78,7 +81,8 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
   std::vector<CreateVariablesRequest> created;
   int connections = 0;  // of those that have one of their own
   int finished = 0;
-  int renewals = 0;  // of the chief's lease
+  int renewals = 0;                        // of the chief's lease
+  std::vector<Callback<SaveReply>> saves;  // which the test answers
   CommandStatus::State command = CommandStatus::NONE;
 
  private:
