@@ -133,8 +133,11 @@ Decision CommandObserver::OnJobOver(const CommandStatus& status) const {
 }
 
 Decision CommandObserver::OnFailure(const absl::Status& failure, absl::Duration now) {
-  // A parked call that has reached its deadline.
-  if (absl::IsDeadlineExceeded(failure)) return {};
+  if (absl::IsDeadlineExceeded(failure)) {  // of a call that was parked: it arrived, and was taken
+    refused_since_.reset();
+    if (is_commander_known()) problem_.clear();
+    return {};
+  }
   const bool may_pass = is_commander_known() && absl::IsFailedPrecondition(failure);
   if (!may_pass && !IsRetryable(failure, CallKind::kCommand)) return End(failure);
   problem_ = absl::StrCat(options_.step_shard, ": ", failure.message());

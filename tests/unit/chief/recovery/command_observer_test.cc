@@ -204,7 +204,10 @@ TEST_CASE("a standby that is refused where it has stood by awaits the cluster sp
       f.now += absl::Seconds(1);
     }
     CHECK(f.observer.WaitingFor() == "ps 0 (c:3): another cluster spec");
-    if (time == 0) f.On(Status(CommandStatus::HELD, 3));
+    if (time > 0) continue;
+    // It is asked again, and who commands has not changed.
+    f.OnFailure(absl::DeadlineExceededError("parked"));
+    CHECK(f.observer.WaitingFor().empty());
   }
   CHECK(f.OnFailure(refusal).end == refusal);
 }
