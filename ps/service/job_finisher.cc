@@ -35,8 +35,13 @@ absl::StatusOr<JobEnd> JobFinisher::Finish(const FinishRequest& request) {
   return end;
 }
 
-absl::Status JobFinisher::CheckServing() const {
+absl::Status JobFinisher::CheckUnfinished() const {
   if (is_finished_.load()) return absl::UnavailableError("its job is over, it ends");
+  return absl::OkStatus();
+}
+
+absl::Status JobFinisher::CheckServing() const {
+  LOCKSTEP_RETURN_IF_ERROR(CheckUnfinished());
   if (is_leaving_.load()) return absl::UnavailableError("it was told to end");
   return absl::OkStatus();
 }

@@ -33,6 +33,8 @@ class JobFinisher {
   // The process ends, and its job goes on.
   void Leave() { is_leaving_.store(true); }
 
+  // OK until the job is over. UNAVAILABLE then.
+  absl::Status CheckUnfinished() const;
   // OK until one of the two. UNAVAILABLE then: for a chief the process is as good as gone.
   absl::Status CheckServing() const;
 
