@@ -47,8 +47,8 @@ struct Waiting {
   std::atomic<int> sent = 0;
   test::PeerWorkers workers{2};
   test::ManualTime time;
+  std::optional<Reducing> reducing;  // is told by the reducer when that one goes
   std::unique_ptr<PeerGroupReducer> reducer;
-  std::optional<Reducing> reducing;
 };
 
 TEST_CASE("a member that does not join gets a payload once a second in the end") {
