@@ -10,8 +10,7 @@
 
 namespace lockstep::chief {
 
-PairRoles::PairRoles(const Places& places, Executor* executor,
-                     std::function<void(const absl::Status&, std::optional<PlaceIndex>)> on_change)
+PairRoles::PairRoles(const Places& places, Executor* executor, OnChange on_change)
     : places_(places), executor_(executor), on_change_(std::move(on_change)) {}
 
 std::optional<PlaceIndex> PairRoles::undecided() const {

@@ -23,11 +23,11 @@ class PairRoles {
  public:
   using Places = std::array<Place*, kNumPlaces>;
 
-  // `on_change` is called when calls under way end with `why`, but for saves at `stays`: the place
-  // that serves on as before. What is pointed to outlives them.
-  PairRoles(
-      const Places& places, Executor* executor,
-      std::function<void(const absl::Status& why, std::optional<PlaceIndex> stays)> on_change);
+  // Calls under way end with `why`, but for saves at `stays`: the place that serves on as before.
+  using OnChange = std::function<void(const absl::Status& why, std::optional<PlaceIndex> stays)>;
+
+  // What is pointed to outlives them.
+  PairRoles(const Places& places, Executor* executor, OnChange on_change);
 
   // Of the shard: "ps 0 (host:port)".
   const std::string& name() const { return places_[kHome]->name(); }
@@ -105,7 +105,7 @@ class PairRoles {
 
   void Order(const Change& change, StatusCallback done);
   absl::Status OnChanged(const Change& change, const absl::StatusOr<SetViewReply>& reply);
-  // Calls under way end with this; `stays` as of `on_change`.
+  // Calls under way end, as OnChange says.
   void Interrupt(const absl::Status& why, std::optional<PlaceIndex> stays = std::nullopt);
   // The one that serves, where that is `to`, too.
   std::optional<PlaceIndex> ServesOn(PlaceIndex to) const;
@@ -114,7 +114,7 @@ class PairRoles {
 
   const Places places_;
   Executor* const executor_;
-  const std::function<void(const absl::Status& why, std::optional<PlaceIndex> stays)> on_change_;
+  const OnChange on_change_;
   PairState state_ = PairState::kUnknown;
   absl::Status why_lost_;
   PlaceIndex serving_ = kHome;
