@@ -127,8 +127,8 @@ absl::StatusOr<std::vector<HistoryPoint>> ReadHistoryPoints(const std::string& r
   std::vector<HistoryPoint> points;
   for (const int64_t step : steps) {
     const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, step));
-    if (manifest.ok())
-      points.push_back({step, manifest->epoch, manifest->origin, manifest->IsFinite()});
+    if (!manifest.ok()) continue;
+    points.push_back({step, manifest->epoch, manifest->origin, manifest->IsFinite()});
   }
   return points;
 }

@@ -87,8 +87,8 @@ std::string HowMuch(std::optional<uint64_t> bytes) {
   return bytes.has_value() ? absl::StrCat(*bytes, " bytes") : "more bytes than can be counted";
 }
 
-// Of a variable, and with those before it, of which gradients that stay in messages are there for
-// one variable at a time; nullopt: more than can be counted.
+// What a variable takes, and what it takes with those before it. Large gradients are there for one
+// variable at a time, so of these `sum` has the most. nullopt: more than can be counted.
 struct Need {
   Tensors tensors;
   std::optional<uint64_t> bytes;
