@@ -196,10 +196,9 @@ absl::Status CudaDevice::OutOfDeviceMemory(size_t bytes) const {
       absl::StrCat(name_, ": no memory for ", bytes, " bytes: ", free, ". Remedy: "));
 }
 
-absl::Status CudaDevice::Refused(const absl::Status& call, absl::string_view remedy) const {
+absl::Status CudaDevice::Refused(absl::StatusCode code, const absl::Status& call,
+                                 absl::string_view remedy) const {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string free, DescribeFreeMemory());
-  const auto code =
-      remedy.empty() ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kFailedPrecondition;
   return WithExitCode(absl::Status(code, absl::StrCat(name_, ": ", call.message(), ": ", free,
                                                       ". Remedy: ", kFreeMemory, remedy)),
                       ExitCode::kDeviceFailed);

@@ -45,10 +45,10 @@ class CudaDevice : public Device {
   // Keeps the first error. `call`: "cuMemcpyHtoDAsync of 8 bytes".
   void Fail(CUresult result, absl::string_view call) const;
   // The error of a call that prepares work, of a GPU that works: with the memory that is free, the
-  // remedy for too little of it, and a further one (", or ..."). FAILED_PRECONDITION, or
-  // RESOURCE_EXHAUSTED where there is no further remedy, with the exit code of a failed device. The
-  // device's own error where it has failed. The device is current.
-  absl::Status Refused(const absl::Status& call, absl::string_view remedy) const;
+  // remedy for too little of it, and a further one (", or ..."; empty: none). It has the exit code
+  // of a failed device. The device's own error where it has failed. The device is current.
+  absl::Status Refused(absl::StatusCode code, const absl::Status& call,
+                       absl::string_view remedy) const;
   // Bytes that a stream copies. Any thread.
   void CountToDevice(size_t bytes) const { to_device_.fetch_add(bytes, std::memory_order_relaxed); }
   void CountToHost(size_t bytes) const { to_host_.fetch_add(bytes, std::memory_order_relaxed); }

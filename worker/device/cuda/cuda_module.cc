@@ -19,7 +19,8 @@ absl::StatusOr<std::unique_ptr<CudaModule>> CudaModule::Load(const CudaDevice* d
                      VersionText(ToolkitVersion()), " or later"));
   }
   if (result == kErrorOutOfMemory) {
-    return device->Refused(driver.ToStatus(result, "cuModuleLoadData"), "");
+    return device->Refused(absl::StatusCode::kResourceExhausted,
+                           driver.ToStatus(result, "cuModuleLoadData"), "");
   }
   if (result != kSuccess) {
     device->Fail(result, "cuModuleLoadData");

@@ -45,9 +45,9 @@ absl::StatusOr<CublasLtHandle> CublasLtHandle::Create(const CudaDevice* device,
   device->CallOutsideCaptures(
       [&] { made = library->ToStatus((*library)->Create(&handle), "cublasLtCreate"); });
   if (!made.ok()) {
-    return device->Refused(
-        made, absl::StrCat(", or install cuBLAS of CUDA ", VersionText(ToolkitVersion()),
-                           " and a driver for it"));
+    return device->Refused(absl::StatusCode::kFailedPrecondition, made,
+                           absl::StrCat(", or install cuBLAS of CUDA ",
+                                        VersionText(ToolkitVersion()), " and a driver for it"));
   }
   return CublasLtHandle(device, library, handle);
 }

@@ -15,7 +15,8 @@ absl::StatusOr<CudnnHandle> CudnnHandle::Create(const CudaDevice* device,
   device->CallOutsideCaptures(
       [&] { made = library->ToStatus((*library)->Create(&handle), "cudnnCreate"); });
   if (!made.ok()) {
-    return device->Refused(made, ", or install all libraries of one cuDNN, 9.8 or later");
+    return device->Refused(absl::StatusCode::kFailedPrecondition, made,
+                           ", or install all libraries of one cuDNN, 9.8 or later");
   }
   return CudnnHandle(device, library, handle);
 }
