@@ -15,7 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/timer.h"
 #include "common/contact/silence_watch.h"
-#include "ps/shard/orders.h"
+#include "ps/shard/calls.h"
 
 namespace lockstep::ps {
 

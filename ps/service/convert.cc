@@ -59,13 +59,13 @@ void Fill(const PendingVariable& pending, VariableStatus* to) {
   for (WorkerIndex worker : pending.from) to->add_from(worker.value());
 }
 
-MeanOrder ToMeanOrder(const PushRequest& request) {
-  MeanOrder order{.learning_rate = request.mean_learning_rate(), .stale = request.stale()};
+MeanArguments ToMeanArguments(const PushRequest& request) {
+  MeanArguments arguments{.learning_rate = request.mean_learning_rate(), .stale = request.stale()};
   for (const lockstep::CountedPush& push : request.mean_of()) {
-    order.mean_of.push_back(
+    arguments.mean_of.push_back(
         {WorkerIndex(push.worker()), Incarnation(push.incarnation()), PushSeq(push.push_seq())});
   }
-  return order;
+  return arguments;
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ absl::StatusOr<View> FromProto(const SetViewRequest& request) {
   return view;
 }
 
-GrantOrder FromProto(const GrantRequest& request) {
+GrantArguments FromProto(const GrantRequest& request) {
   return {.command = request.command(),
           .step = GlobalStep(request.step()),
           .required = request.required(),
@@ -115,40 +115,40 @@ std::optional<EvaluatedVersion> EvaluationOf(const ReleaseSnapshotRequest& reque
                           .loss = request.evaluation().loss()};
 }
 
-DequeueOrder FromProto(const DequeueTokenRequest& request) {
-  DequeueOrder order{.worker = FromProto(request.worker()),
-                     .dequeue_seq = DequeueSeq(request.dequeue_seq())};
-  if (request.has_token_step()) order.token_step = GlobalStep(request.token_step());
-  return order;
+DequeueArguments FromProto(const DequeueTokenRequest& request) {
+  DequeueArguments arguments{.worker = FromProto(request.worker()),
+                             .dequeue_seq = DequeueSeq(request.dequeue_seq())};
+  if (request.has_token_step()) arguments.token_step = GlobalStep(request.token_step());
+  return arguments;
 }
 
-absl::StatusOr<PullOrder> FromProto(const PullRequest& request) {
-  PullOrder order{.worker = FromProto(request.worker()),
-                  .version = GlobalStep(request.version()),
-                  .averages = request.averages(),
-                  .slot = request.slot()};
+absl::StatusOr<PullArguments> FromProto(const PullRequest& request) {
+  PullArguments arguments{.worker = FromProto(request.worker()),
+                          .version = GlobalStep(request.version()),
+                          .averages = request.averages(),
+                          .slot = request.slot()};
   if (request.wire_type() != DATA_TYPE_UNSPECIFIED) {
     const absl::StatusOr<DType> type = lockstep::FromProto(request.wire_type());
     if (!type.ok()) return Annotate(type.status(), "the pull's wire_type");
-    order.wire_type = *type;
+    arguments.wire_type = *type;
   }
-  order.pieces.reserve(request.pieces_size());
+  arguments.pieces.reserve(request.pieces_size());
   for (const lockstep::PullPiece& piece : request.pieces()) {
-    order.pieces.push_back({.variable = VariableId(piece.variable()),
-                            .offset = piece.offset(),
-                            .size = piece.size(),
-                            .rows = {piece.rows().begin(), piece.rows().end()}});
+    arguments.pieces.push_back({.variable = VariableId(piece.variable()),
+                                .offset = piece.offset(),
+                                .size = piece.size(),
+                                .rows = {piece.rows().begin(), piece.rows().end()}});
   }
-  return order;
+  return arguments;
 }
 
-StoreOrder FromProto(const StoreVersionRequest& request) {
+StoreArguments FromProto(const StoreVersionRequest& request) {
   return {.worker = FromProto(request.worker()),
           .version = GlobalStep(request.version()),
           .pieces = ToStoredPieces(request.pieces())};
 }
 
-StateOrder FromProto(const PutStateRequest& request) {
+StateArguments FromProto(const PutStateRequest& request) {
   return {.worker = FromProto(request.worker()),
           .step = GlobalStep(request.step()),
           .begins = request.begins(),
@@ -159,24 +159,24 @@ StateOrder FromProto(const PutStateRequest& request) {
           .completes = request.completes()};
 }
 
-absl::StatusOr<PushOrder> FromProto(const PushRequest& request) {
-  PushOrder order{.worker = FromProto(request.worker()),
-                  .push_seq = PushSeq(request.push_seq()),
-                  .local_step = GlobalStep(request.local_step()),
-                  .ask = request.ask()};
-  if (request.has_mean_learning_rate()) order.mean = ToMeanOrder(request);
-  order.pieces.reserve(request.pieces_size());
+absl::StatusOr<PushArguments> FromProto(const PushRequest& request) {
+  PushArguments arguments{.worker = FromProto(request.worker()),
+                          .push_seq = PushSeq(request.push_seq()),
+                          .local_step = GlobalStep(request.local_step()),
+                          .ask = request.ask()};
+  if (request.has_mean_learning_rate()) arguments.mean = ToMeanArguments(request);
+  arguments.pieces.reserve(request.pieces_size());
   for (const lockstep::PushPiece& piece : request.pieces()) {
     LOCKSTEP_ASSIGN_OR_RETURN(PushPiece converted, ToPushPiece(piece));
-    order.pieces.push_back(std::move(converted));
+    arguments.pieces.push_back(std::move(converted));
   }
-  return order;
+  return arguments;
 }
 
-NextOrder FromProto(const NextRequest& request, const WorkerIdentity& worker) {
-  NextOrder next{.dequeue_seq = DequeueSeq(request.dequeue_seq())};
+NextStepArguments FromProto(const NextRequest& request, const WorkerIdentity& worker) {
+  NextStepArguments next{.dequeue_seq = DequeueSeq(request.dequeue_seq())};
   if (!request.has_pull()) return next;
-  absl::StatusOr<PullOrder> pull = FromProto(request.pull());
+  absl::StatusOr<PullArguments> pull = FromProto(request.pull());
   if (!pull.ok()) return next;
   next.pull = *std::move(pull);
   next.pull->worker = worker;

@@ -4,27 +4,27 @@
 #include "absl/status/statusor.h"
 #include "proto/ps.pb.h"
 #include "proto/status.pb.h"
-#include "ps/shard/orders.h"
+#include "ps/shard/calls.h"
 
 namespace lockstep::ps {
 
 // INVALID_ARGUMENT naming a replica view that cannot be.
 absl::StatusOr<View> FromProto(const SetViewRequest& request);
-GrantOrder FromProto(const GrantRequest& request);
+GrantArguments FromProto(const GrantRequest& request);
 WorkerIdentity FromProto(const lockstep::WorkerIdentity& worker);
 // The evaluation of the version that is released; its own version field is not read.
 std::optional<EvaluatedVersion> EvaluationOf(const ReleaseSnapshotRequest& request);
-DequeueOrder FromProto(const DequeueTokenRequest& request);
+DequeueArguments FromProto(const DequeueTokenRequest& request);
 // Does not set `accepts_references`: the transport knows. INVALID_ARGUMENT: an unknown element
 // type.
-absl::StatusOr<PullOrder> FromProto(const PullRequest& request);
+absl::StatusOr<PullArguments> FromProto(const PullRequest& request);
 // Without the tensors.
-StoreOrder FromProto(const StoreVersionRequest& request);
-StateOrder FromProto(const PutStateRequest& request);
+StoreArguments FromProto(const StoreVersionRequest& request);
+StateArguments FromProto(const PutStateRequest& request);
 // Without the tensors. INVALID_ARGUMENT naming the variable: unknown element type, bad shape.
-absl::StatusOr<PushOrder> FromProto(const PushRequest& request);
+absl::StatusOr<PushArguments> FromProto(const PushRequest& request);
 // Without a pull that is malformed: the gradient that it comes with counts all the same.
-NextOrder FromProto(const NextRequest& request, const WorkerIdentity& worker);
+NextStepArguments FromProto(const NextRequest& request, const WorkerIdentity& worker);
 
 SetViewReply ToProto(const ShardState& state, Incarnation incarnation);
 // The answer to GetView, without the texts of job and model.

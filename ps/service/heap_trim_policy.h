@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/time/time.h"
-#include "ps/shard/orders.h"
+#include "ps/shard/calls.h"
 
 namespace lockstep::ps {
 

@@ -229,21 +229,21 @@ void PsService::CreateVariables(const CreateVariablesRequest& request,
   absl::Status refused = shard_->Admit(request.command());
   refused.Update(CheckPath(request.restore_from()));
   if (!refused.ok()) return respond(refused);
-  const auto order = std::make_shared<const CreateVariablesRequest>(request);
+  const auto arguments = std::make_shared<const CreateVariablesRequest>(request);
   DoOnDisk<CreatedVariables>(
-      [this, order] { return shard_->CreateVariables(*order); },
-      [this, order,
+      [this, arguments] { return shard_->CreateVariables(*arguments); },
+      [this, arguments,
        respond = std::move(respond)](const absl::StatusOr<CreatedVariables>& created) mutable {
         if (!created.ok()) return respond(created.status());
         // Workers of this chief and of the one before it push.
-        has_checksums_.store(created->has_checksums && order->transport().checksums());
+        has_checksums_.store(created->has_checksums && arguments->transport().checksums());
         {
           absl::MutexLock lock(&mutex_);
-          job_text_ = order->job_text();
-          model_text_ = order->model_text();
+          job_text_ = arguments->job_text();
+          model_text_ = arguments->model_text();
         }
         Call(events_.created);
-        WarnOfMissing(created->missing_slots, order->restore_from());
+        WarnOfMissing(created->missing_slots, arguments->restore_from());
         respond(created->reply);
       });
 }
@@ -296,8 +296,9 @@ void PsService::Save(const SaveRequest& request, Callback<SaveReply> respond) {
 
 void PsService::SaveStored(const SaveRequest& request, Callback<SaveReply> respond) {
   DoOnDisk<ShardFile>(
-      [this, order = request] {
-        return shard_->Save(order.command(), GlobalStep(order.version()), order.folder());
+      [this, arguments = request] {
+        return shard_->Save(arguments.command(), GlobalStep(arguments.version()),
+                            arguments.folder());
       },
       [respond = std::move(respond)](const absl::StatusOr<ShardFile>& saved) mutable {
         respond(Translated<SaveReply>(saved));

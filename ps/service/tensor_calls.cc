@@ -63,23 +63,23 @@ void AnswerPull(PullCall* call, absl::StatusOr<PullResult> result) {
 
 absl::Status TryPush(Shard* shard, const std::shared_ptr<PushCall>& call) {
   const PushRequest& request = call->request();
-  LOCKSTEP_ASSIGN_OR_RETURN(PushOrder order, FromProto(request));
-  NextOrder next = FromProto(request.next(), order.worker);
+  LOCKSTEP_ASSIGN_OR_RETURN(PushArguments arguments, FromProto(request));
+  NextStepArguments next = FromProto(request.next(), arguments.worker);
   if (next.pull.has_value()) {
     next.pull->accepts_references = call->AcceptsReferences();
-    next.pull->kept_bytes = order.pieces.size() * kKeptPerPiece;
+    next.pull->kept_bytes = arguments.pieces.size() * kKeptPerPiece;
   }
   absl::StatusOr<ReceivedTensors> tensors = call->TakeTensors();
   if (!tensors.ok()) {
     // An error of admission takes precedence.
-    LOCKSTEP_RETURN_IF_ERROR(shard->Admit(order.worker));
+    LOCKSTEP_RETURN_IF_ERROR(shard->Admit(arguments.worker));
     return tensors.status();
   }
-  order.tensors = *std::move(tensors);
+  arguments.tensors = *std::move(tensors);
   std::shared_ptr<PushReply> reply = NewArenaMessage<PushReply>();
   BeginReply(request, reply.get());
   call->Keep(std::move(reply));
-  PushPull(shard, order, std::move(next), [call](absl::StatusOr<PushPullResult> result) {
+  PushPull(shard, arguments, std::move(next), [call](absl::StatusOr<PushPullResult> result) {
     AnswerPush(call.get(), std::move(result));
   });
   return absl::OkStatus();
@@ -93,23 +93,23 @@ void HandlePush(Shard* shard, const std::shared_ptr<PushCall>& call) {
 }
 
 void HandlePull(Shard* shard, const std::shared_ptr<PullCall>& call) {
-  absl::StatusOr<PullOrder> order = FromProto(call->request());
-  if (!order.ok()) return call->Respond(order.status());
-  order->accepts_references = call->AcceptsReferences();
+  absl::StatusOr<PullArguments> arguments = FromProto(call->request());
+  if (!arguments.ok()) return call->Respond(arguments.status());
+  arguments->accepts_references = call->AcceptsReferences();
   const auto ticket = std::make_shared<PullTicket>();
-  order->ticket = ticket;
+  arguments->ticket = ticket;
   call->OnCancelled([shard, ticket] { shard->CancelPull(ticket.get()); });
-  shard->Pull(*order, [call = std::weak_ptr(call)](absl::StatusOr<PullResult> result) {
+  shard->Pull(*arguments, [call = std::weak_ptr(call)](absl::StatusOr<PullResult> result) {
     if (const auto alive = call.lock()) AnswerPull(alive.get(), std::move(result));
   });
 }
 
 void HandleStoreVersion(Shard* shard, const std::shared_ptr<StoreVersionCall>& call) {
-  StoreOrder order = FromProto(call->request());
+  StoreArguments arguments = FromProto(call->request());
   absl::StatusOr<ReceivedTensors> tensors = call->TakeTensors();
   if (!tensors.ok()) return call->Respond(tensors.status());
-  order.tensors = *std::move(tensors);
-  const absl::StatusOr<bool> complete = shard->Store(order);
+  arguments.tensors = *std::move(tensors);
+  const absl::StatusOr<bool> complete = shard->Store(arguments);
   if (!complete.ok()) return call->Respond(complete.status());
   StoreVersionReply reply;
   reply.set_complete(*complete);
@@ -117,11 +117,11 @@ void HandleStoreVersion(Shard* shard, const std::shared_ptr<StoreVersionCall>& c
 }
 
 void HandlePutState(Shard* shard, const std::shared_ptr<PutStateCall>& call) {
-  StateOrder order = FromProto(call->request());
+  StateArguments arguments = FromProto(call->request());
   absl::StatusOr<ReceivedTensors> tensors = call->TakeTensors();
   if (!tensors.ok()) return call->Respond(tensors.status());
-  order.tensors = *std::move(tensors);
-  const absl::StatusOr<bool> complete = shard->PutState(order);
+  arguments.tensors = *std::move(tensors);
+  const absl::StatusOr<bool> complete = shard->PutState(arguments);
   if (!complete.ok()) return call->Respond(complete.status());
   PutStateReply reply;
   reply.set_complete(*complete);

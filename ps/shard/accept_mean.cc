@@ -6,13 +6,13 @@
 namespace lockstep::ps {
 
 void GradientReceiver::AcceptMean(size_t variable, const PushContext& push) {
-  const MeanOrder& mean = *push.order.mean;
+  const MeanArguments& mean = *push.arguments.mean;
   ledger_.Record(push.key, variable, PushStatus::kAccepted);
   for (const CountedPush& of : mean.mean_of) {
     const PushKey key{of.worker, of.incarnation, of.push_seq};
     // The ledger keeps something for each worker.
     if (of.worker.value() >= variables_.config.total_num_replicas()) continue;
-    if (ledger_.Open(key, push.order.local_step).ok()) {
+    if (ledger_.Open(key, push.arguments.local_step).ok()) {
       ledger_.Record(key, variable, PushStatus::kAccepted);
     }
   }

@@ -32,7 +32,7 @@ class AsyncDriver final : public StepDriver {
   // The step shard waits for the step. What is to be kept of a step that is over, and of any at
   // another shard, is what there is as soon as no variable is being applied: until then nothing
   // further is taken.
-  absl::Status ParkOrder(const GrantOrder& order, Callback<ClosedStep>* done,
+  absl::Status ParkGrant(const GrantArguments& arguments, Callback<ClosedStep>* done,
                          DeferredCallbacks* deferred) override;
   std::optional<Milestone> MilestoneOfOpenStep() const override;
 
@@ -83,22 +83,22 @@ void AsyncDriver::OnTaken(const TakenVariable& taken) {
   }
 }
 
-absl::Status AsyncDriver::ParkOrder(const GrantOrder& order, Callback<ClosedStep>* done,
+absl::Status AsyncDriver::ParkGrant(const GrantArguments& arguments, Callback<ClosedStep>* done,
                                     DeferredCallbacks* deferred) {
-  const bool waits = owners_.tokens != nullptr && order.step >= owners_.step->shard_step();
-  if (!waits && !order.keep_values && !order.keep_slots && !order.last) {
-    deferred->Answer<ClosedStep>(std::move(*done), ClosedNow(order.step));
+  const bool waits = owners_.tokens != nullptr && arguments.step >= owners_.step->shard_step();
+  if (!waits && !arguments.keep_values && !arguments.keep_slots && !arguments.last) {
+    deferred->Answer<ClosedStep>(std::move(*done), ClosedNow(arguments.step));
     return absl::OkStatus();
   }
-  CancelGrant(order.step, deferred);
+  CancelGrant(arguments.step, deferred);
   if (grants_.size() >= limits::kMaxParkedGrants) {
-    return absl::ResourceExhaustedError(absl::StrCat("grant of step ", order.step.value(), ": ",
+    return absl::ResourceExhaustedError(absl::StrCat("grant of step ", arguments.step.value(), ": ",
                                                      grants_.size(),
                                                      " grants wait for their steps, and no more "
                                                      "may"));
   }
-  const GrantTerms keeps{.keep_values = order.keep_values, .keep_slots = order.keep_slots};
-  grants_.push_back({order.step, std::move(*done), keeps, !waits, order.last});
+  const GrantTerms keeps{.keep_values = arguments.keep_values, .keep_slots = arguments.keep_slots};
+  grants_.push_back({arguments.step, std::move(*done), keeps, !waits, arguments.last});
   if (waits) {
     BeginStep();
   } else {

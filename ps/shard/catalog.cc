@@ -225,51 +225,52 @@ GradientTurns Catalog::gradient_turns() const {
   return GradientTurns(turns_, std::move(turn_of));
 }
 
-absl::StatusOr<std::vector<size_t>> Catalog::ResolvePush(const PushOrder& order) const {
+absl::StatusOr<std::vector<size_t>> Catalog::ResolvePush(const PushArguments& arguments) const {
   std::vector<size_t> variables;
-  variables.reserve(order.pieces.size());
+  variables.reserve(arguments.pieces.size());
   // Of the variables so far, where there are too many to look through them for each.
-  std::vector<bool> seen(order.pieces.size() > kFewPieces ? entries_.size() : 0);
+  std::vector<bool> seen(arguments.pieces.size() > kFewPieces ? entries_.size() : 0);
   const auto is_seen = [&](size_t variable) {
     if (!seen.empty()) return static_cast<bool>(seen[variable]);
     return std::find(variables.begin(), variables.end(), variable) != variables.end();
   };
   uint64_t expected = 0;
-  for (const PushPiece& piece : order.pieces) {
+  for (const PushPiece& piece : arguments.pieces) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, Find(piece.variable));
     const CatalogEntry& entry = entries_[variable];
     if (is_seen(variable)) {
       return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": twice in one message"));
     }
-    if (!order.ask) {
+    if (!arguments.ask) {
       LOCKSTEP_RETURN_IF_ERROR(CheckPiece(entry, piece));
       expected += piece.size;
     }
     if (!seen.empty()) seen[variable] = true;
     variables.push_back(variable);
   }
-  const uint64_t got = order.tensors.num_bytes();
+  const uint64_t got = arguments.tensors.num_bytes();
   if (got == expected) return variables;
-  const std::string where = order.pieces.empty()
+  const std::string where = arguments.pieces.empty()
                                 ? std::string("a push without pieces")
-                                : absl::StrCat("the message of ", order.pieces.size(),
+                                : absl::StrCat("the message of ", arguments.pieces.size(),
                                                " pieces from ", Quoted(entries_[variables[0]]));
   return absl::InvalidArgumentError(
       absl::StrCat(where, ": expected a payload of ", expected, " bytes, got ", got));
 }
 
-absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(const PullOrder& order) const {
-  if (order.pieces.empty()) return absl::InvalidArgumentError("the pull asks for no variable");
-  if (order.wire_type != DType::kFloat32 && !IsHalfWidth(order.wire_type)) {
+absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(
+    const PullArguments& arguments) const {
+  if (arguments.pieces.empty()) return absl::InvalidArgumentError("the pull asks for no variable");
+  if (arguments.wire_type != DType::kFloat32 && !IsHalfWidth(arguments.wire_type)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the pull's wire_type: expected float32, bfloat16 or float16, got ",
-                     Name(order.wire_type)));
+                     Name(arguments.wire_type)));
   }
   std::vector<ResolvedPiece> pieces;
-  pieces.reserve(order.pieces.size());
+  pieces.reserve(arguments.pieces.size());
   uint64_t bytes_left = kMostCopiedBytes;
-  const bool copies_all = order.averages || !order.slot.empty();
-  for (const PullPiece& piece : order.pieces) {
+  const bool copies_all = arguments.averages || !arguments.slot.empty();
+  for (const PullPiece& piece : arguments.pieces) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, Find(piece.variable));
     const CatalogEntry& entry = entries_[variable];
     if (!piece.rows.empty()) {
@@ -279,7 +280,7 @@ absl::StatusOr<std::vector<ResolvedPiece>> Catalog::ResolvePull(const PullOrder&
       pieces.push_back({variable, entry.dtype, 0, num_rows * entry.row_bytes, piece.rows, true});
       continue;
     }
-    const DType type = entry.MayBe(order.wire_type) ? order.wire_type : entry.dtype;
+    const DType type = entry.MayBe(arguments.wire_type) ? arguments.wire_type : entry.dtype;
     const uint64_t whole = entry.BytesAs(type);
     if (!IsInside(piece.offset, piece.size, whole)) {
       return OutOfRange(entry, whole, piece.offset, piece.size);

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/turns/gradient_turns.h"
-#include "ps/shard/orders.h"
+#include "ps/shard/calls.h"
 
 namespace lockstep::ps {
 
@@ -76,12 +76,12 @@ class Catalog {
   // came: unknown or twice in the message, dtype, shape, slices, range outside the gradient, a cut
   // through an index, payload of another size. Of a message that only asks, the variables alone
   // count.
-  absl::StatusOr<std::vector<size_t>> ResolvePush(const PushOrder& order) const;
+  absl::StatusOr<std::vector<size_t>> ResolvePush(const PushArguments& arguments) const;
   // INVALID_ARGUMENT naming the variable, what was expected and what came: nothing asked for, an
   // unknown variable, a type that nothing is pulled as, a range outside the tensor; rows that it
   // does not have, of a variable that is not sparse, with a range beside them, or more than fit a
   // message.
-  absl::StatusOr<std::vector<ResolvedPiece>> ResolvePull(const PullOrder& order) const;
+  absl::StatusOr<std::vector<ResolvedPiece>> ResolvePull(const PullArguments& arguments) const;
 
  private:
   static constexpr size_t kElsewhere = static_cast<size_t>(-1);
@@ -95,11 +95,11 @@ class Catalog {
   std::vector<size_t> index_of_id_;  // kElsewhere for variables of other shards
 };
 
-// What only the bytes of a push can tell. `order` has passed Catalog::ResolvePush, which returned
-// `variables`. Reads the bytes of row indices, with `refuse_non_finite` all. INVALID_ARGUMENT
-// naming the variable, the slice or element and what it is; with `refuse_non_finite` also for a
-// piece that is cut inside an element.
+// What only the bytes of a push can tell. `arguments` have passed Catalog::ResolvePush, which
+// returned `variables`. Reads the bytes of row indices, with `refuse_non_finite` all.
+// INVALID_ARGUMENT naming the variable, the slice or element and what it is; with
+// `refuse_non_finite` also for a piece that is cut inside an element.
 absl::Status CheckContents(const Catalog& catalog, const std::vector<size_t>& variables,
-                           const PushOrder& order, bool refuse_non_finite);
+                           const PushArguments& arguments, bool refuse_non_finite);
 
 }  // namespace lockstep::ps

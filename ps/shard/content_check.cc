@@ -87,11 +87,11 @@ absl::Status CheckFinite(const CatalogEntry& entry, DType type, uint64_t begin, 
 }  // namespace
 
 absl::Status CheckContents(const Catalog& catalog, const std::vector<size_t>& variables,
-                           const PushOrder& order, bool refuse_non_finite) {
-  SegmentedReader payload(order.tensors.segments());
+                           const PushArguments& arguments, bool refuse_non_finite) {
+  SegmentedReader payload(arguments.tensors.segments());
   uint64_t position = 0;  // of the piece in the payload
-  for (size_t i = 0; i < order.pieces.size(); ++i) {
-    const PushPiece& piece = order.pieces[i];
+  for (size_t i = 0; i < arguments.pieces.size(); ++i) {
+    const PushPiece& piece = arguments.pieces[i];
     const CatalogEntry& entry = catalog[variables[i]];
     const uint64_t begin = piece.offset;
     const uint64_t end = piece.offset + piece.size;

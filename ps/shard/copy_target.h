@@ -15,7 +15,7 @@
 #include "common/base/ids.h"
 #include "common/tensor/indexed_slices.h"
 #include "common/tensor/tensor.h"
-#include "ps/shard/orders.h"
+#include "ps/shard/calls.h"
 #include "ps/shard/state_tensor.h"
 
 namespace lockstep::ps {

@@ -58,50 +58,51 @@ void GradientReceiver::BeginStep() {
 }
 
 absl::Status GradientReceiver::Claim(bool is_over, PushContext* push) {
-  const PushOrder& order = push->order;
+  const PushArguments& arguments = push->arguments;
   const EpochConfig& config = variables_.config;
   if (config.applies_early_chunks() &&
-      order.worker.worker.value() >= config.replicas_to_aggregate()) {
+      arguments.worker.worker.value() >= config.replicas_to_aggregate()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("push of worker ", order.worker.worker.value(),
+        absl::StrCat("push of worker ", arguments.worker.worker.value(),
                      ": each step takes one gradient of every replica, and these are workers 0 to ",
                      config.replicas_to_aggregate() - 1));
   }
-  LOCKSTEP_RETURN_IF_ERROR(CheckTower(config, order.worker));
+  LOCKSTEP_RETURN_IF_ERROR(CheckTower(config, arguments.worker));
   LOCKSTEP_RETURN_IF_ERROR(CheckSameGradient(*push));
-  LOCKSTEP_ASSIGN_OR_RETURN(const PushLedger::Age age, ledger_.Open(push->key, order.local_step));
+  LOCKSTEP_ASSIGN_OR_RETURN(const PushLedger::Age age,
+                            ledger_.Open(push->key, arguments.local_step));
   if (age == PushLedger::Age::kNew) {
     Abandon(reassembly_.RemoveOf(push->key.pusher()), push->deferred);
   }
-  push->result.statuses.reserve(order.pieces.size());
-  if (order.tensors.references().empty()) {
-    push->copies.reserve(order.pieces.size());
+  push->result.statuses.reserve(arguments.pieces.size());
+  if (arguments.tensors.references().empty()) {
+    push->copies.reserve(arguments.pieces.size());
   } else {
-    push->whole.reserve(order.pieces.size());
+    push->whole.reserve(arguments.pieces.size());
   }
   uint64_t position = 0;  // of the piece in the payload
-  for (size_t piece = 0; piece < order.pieces.size(); ++piece) {
+  for (size_t piece = 0; piece < arguments.pieces.size(); ++piece) {
     const PushStatus status = Judge(is_over, push->variables[piece], *push);
     push->result.statuses.push_back(status);
-    const bool is_wanted = status == PushStatus::kPending && !order.ask;
+    const bool is_wanted = status == PushStatus::kPending && !arguments.ask;
     if (is_wanted && !TakeWhole(piece, push)) ClaimChunk(piece, position, push);
-    position += order.pieces[piece].size;
+    position += arguments.pieces[piece].size;
   }
   return absl::OkStatus();
 }
 
 // Chunks of one gradient say the same type and number of slices.
 absl::Status GradientReceiver::CheckSameGradient(const PushContext& push) const {
-  const PushOrder& order = push.order;
-  for (size_t i = 0; i < order.pieces.size() && !order.ask; ++i) {
+  const PushArguments& arguments = push.arguments;
+  for (size_t i = 0; i < arguments.pieces.size() && !arguments.ask; ++i) {
     const CatalogEntry& entry = variables_.catalog[push.variables[i]];
-    const PushPiece& piece = order.pieces[i];
+    const PushPiece& piece = arguments.pieces[i];
     const auto gradient = reassembly_.Find(push.key, push.variables[i]);
     if (gradient == nullptr) continue;
     const auto differs = [&](const auto& now, const auto& before) {
       return absl::InvalidArgumentError(absl::StrCat(
-          Quoted(entry), ": a chunk of push ", order.push_seq.value(), " of worker ",
-          order.worker.worker.value(), " is of ", now, ", an earlier one was of ", before));
+          Quoted(entry), ": a chunk of push ", arguments.push_seq.value(), " of worker ",
+          arguments.worker.worker.value(), " is of ", now, ", an earlier one was of ", before));
     };
     if (!entry.is_sparse && gradient->dtype() != piece.dtype) {
       return differs(Name(piece.dtype), Name(gradient->dtype()));
@@ -123,7 +124,7 @@ PushStatus GradientReceiver::Judge(bool is_over, size_t variable, const PushCont
   }
   // After the end no gradient is counted, not even as stale.
   if (is_over) return PushStatus::kStale;
-  if (step_.accumulator(variable).IsStale(push.order.local_step)) {
+  if (step_.accumulator(variable).IsStale(push.arguments.local_step)) {
     return Decide(push.key, variable, PushStatus::kStale);
   }
   if (step_.accumulator(variable).HasCounted(push.key.worker)) {
@@ -157,7 +158,7 @@ void GradientReceiver::ClaimChunk(size_t piece, uint64_t position, PushContext* 
     gradient = AllocateGradient(piece, position, push);
     if (gradient == nullptr) return;
   }
-  const PushPiece& header = push->order.pieces[piece];
+  const PushPiece& header = push->arguments.pieces[piece];
   PushContext::PendingCopy copy{
       piece, gradient, static_cast<std::byte*>(gradient->buffer.data()), {}};
   for (const ByteRange& range :
@@ -175,15 +176,15 @@ void GradientReceiver::ClaimChunk(size_t piece, uint64_t position, PushContext* 
 
 std::shared_ptr<PartialGradient> GradientReceiver::AllocateGradient(size_t piece, uint64_t position,
                                                                     PushContext* push) {
-  const PushOrder& order = push->order;
+  const PushArguments& arguments = push->arguments;
   const size_t variable = push->variables[piece];
   const CatalogEntry& entry = variables_.catalog[variable];
-  const PushPiece& header = order.pieces[piece];
+  const PushPiece& header = arguments.pieces[piece];
   // ResolvePush has seen that there is such a size.
   const uint64_t bytes = *entry.GradientBytes(header.dtype, header.rows);
   auto gradient = std::make_shared<PartialGradient>();
   gradient->key = push->key;
-  gradient->local_step = order.local_step;
+  gradient->local_step = arguments.local_step;
   gradient->variable = variable;
   gradient->num_bytes = bytes;
   if (std::optional<Tensor> borrowed = Borrow(piece, *push)) {
@@ -199,13 +200,13 @@ std::shared_ptr<PartialGradient> GradientReceiver::AllocateGradient(size_t piece
     push->copies.push_back({piece, gradient, indices, {{position, 0, index_bytes}}});
     return nullptr;
   }
-  const bool may_stay = order.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned;
+  const bool may_stay = arguments.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned;
   if (!FindRoom(header.dtype, may_stay, gradient.get())) {
     if (push->refused.ok()) {
       push->refused = absl::ResourceExhaustedError(absl::StrCat(
-          Quoted(entry), " of push ", order.push_seq.value(), " of worker ",
-          order.worker.worker.value(), ": no room for ", bytes, " bytes; ", budget_.held_bytes(),
-          " of ", budget_.budget(), " are held. Retry in 50 ms"));
+          Quoted(entry), " of push ", arguments.push_seq.value(), " of worker ",
+          arguments.worker.worker.value(), ": no room for ", bytes, " bytes; ",
+          budget_.held_bytes(), " of ", budget_.budget(), " are held. Retry in 50 ms"));
     }
     return nullptr;
   }
@@ -235,12 +236,13 @@ bool GradientReceiver::FindRoom(DType type, bool may_stay, PartialGradient* grad
 }
 
 std::optional<Tensor> GradientReceiver::Borrow(size_t piece, const PushContext& push) const {
-  const PushOrder& order = push.order;
-  if (order.tensors.references().empty() || !variables_.config.may_borrow()) return std::nullopt;
-  LOCKSTEP_CHECK(order.tensors.references().size() == order.pieces.size());
+  const PushArguments& arguments = push.arguments;
+  if (arguments.tensors.references().empty() || !variables_.config.may_borrow())
+    return std::nullopt;
+  LOCKSTEP_CHECK(arguments.tensors.references().size() == arguments.pieces.size());
   const CatalogEntry& entry = variables_.catalog[push.variables[piece]];
-  const PushPiece& header = order.pieces[piece];
-  const std::span<const std::byte> bytes = order.tensors.references()[piece].values;
+  const PushPiece& header = arguments.pieces[piece];
+  const std::span<const std::byte> bytes = arguments.tensors.references()[piece].values;
   const Shape shape = entry.is_sparse ? WithRows(entry.shape, header.rows) : entry.shape;
   const bool is_whole = header.size == entry.GradientBytes(header.dtype, header.rows);
   if (!is_whole || bytes.empty()) return std::nullopt;
@@ -248,12 +250,12 @@ std::optional<Tensor> GradientReceiver::Borrow(size_t piece, const PushContext& 
   if (reinterpret_cast<uintptr_t>(bytes.data()) % Tensor::kAlignment != 0) return std::nullopt;
   // What is held is only read.
   return Tensor::Borrow(header.dtype, shape, const_cast<std::byte*>(bytes.data()),
-                        order.tensors.owner());
+                        arguments.tensors.owner());
 }
 
 void GradientReceiver::CopyPayload(PushContext* push) {
-  const PushOrder& order = push->order;
-  SegmentedReader payload(order.tensors.segments());
+  const PushArguments& arguments = push->arguments;
+  SegmentedReader payload(arguments.tensors.segments());
   uint64_t bytes_in_parts = 0;
   for (const PushContext::PendingCopy& copy : push->copies) {
     for (const PushContext::ChunkRange& part : copy.ranges) {
@@ -267,13 +269,13 @@ void GradientReceiver::CopyPayload(PushContext* push) {
   if (bytes_in_parts == 0) return;
   // A message costs more memory than what is to be kept of it.
   const bool is_worth_keeping =
-      bytes_in_parts >= kLeastKept && 2 * bytes_in_parts > order.tensors.num_bytes();
-  if (is_worth_keeping && order.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned) {
-    push->kept = order.tensors.owned_segments();
+      bytes_in_parts >= kLeastKept && 2 * bytes_in_parts > arguments.tensors.num_bytes();
+  if (is_worth_keeping && arguments.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned) {
+    push->kept = arguments.tensors.owned_segments();
     return;
   }
   const auto kept = std::make_shared<CopiedPayload>(bytes_in_parts);
-  SegmentedReader again(order.tensors.segments());
+  SegmentedReader again(arguments.tensors.segments());
   uint64_t copied = 0;
   for (PushContext::PendingCopy& copy : push->copies) {
     if (copy.to != nullptr) continue;

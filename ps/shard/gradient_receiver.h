@@ -49,7 +49,7 @@ struct PushContext {
     Gradient gradient;
   };
 
-  const PushOrder& order;
+  const PushArguments& arguments;
   PushKey key = {};
   std::vector<size_t> variables = {};  // of the pieces
   std::vector<PendingCopy> copies = {};

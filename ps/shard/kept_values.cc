@@ -93,21 +93,21 @@ absl::StatusOr<PullResult> ReadStartingSlot(const EpochVariables& variables, Glo
 }  // namespace
 
 absl::StatusOr<PullResult> ReadKept(const EpochVariables& variables, const SnapshotStore& snapshots,
-                                    const VersionsToStore& to_store, const PullOrder& order,
+                                    const VersionsToStore& to_store, const PullArguments& arguments,
                                     const std::vector<ResolvedPiece>& pieces) {
-  if (!order.slot.empty() && order.version == variables.config.start_step() &&
+  if (!arguments.slot.empty() && arguments.version == variables.config.start_step() &&
       std::ranges::all_of(pieces, [&](const ResolvedPiece& piece) {
         return variables.catalog[piece.variable].is_replicated;
       })) {
-    return ReadStartingSlot(variables, order.version, order.slot, pieces);
+    return ReadStartingSlot(variables, arguments.version, arguments.slot, pieces);
   }
-  if (!to_store.IsComplete(order.version)) {
-    return absl::UnavailableError(absl::StrCat("version ", order.version.value(),
+  if (!to_store.IsComplete(arguments.version)) {
+    return absl::UnavailableError(absl::StrCat("version ", arguments.version.value(),
                                                ": its worker has not stored all of it: try again"));
   }
-  const auto kept = snapshots.Find(order.version);
-  if (order.slot.empty()) return ReadAverages(variables, kept, order.version, pieces);
-  return ReadSlot(variables, kept, order.version, order.slot, pieces);
+  const auto kept = snapshots.Find(arguments.version);
+  if (arguments.slot.empty()) return ReadAverages(variables, kept, arguments.version, pieces);
+  return ReadSlot(variables, kept, arguments.version, arguments.slot, pieces);
 }
 
 }  // namespace lockstep::ps

@@ -11,12 +11,12 @@
 
 namespace lockstep::ps {
 
-// Of an order that names a slot, or asks for averages. Of replicated variables the slots of the
+// Of a pull that names a slot, or asks for averages. Of replicated variables the slots of the
 // starting version are here, too. FAILED_PRECONDITION: the version is not kept with them;
 // UNAVAILABLE: not all of it has been stored; INVALID_ARGUMENT: a variable has no such slot. Under
 // the shard's lock.
 absl::StatusOr<PullResult> ReadKept(const EpochVariables& variables, const SnapshotStore& snapshots,
-                                    const VersionsToStore& to_store, const PullOrder& order,
+                                    const VersionsToStore& to_store, const PullArguments& arguments,
                                     const std::vector<ResolvedPiece>& pieces);
 
 }  // namespace lockstep::ps

@@ -16,9 +16,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "common/base/callback.h"
+#include "ps/shard/calls.h"
 #include "ps/shard/catalog.h"
 #include "ps/shard/deferred_callbacks.h"
-#include "ps/shard/orders.h"
 
 namespace lockstep::ps {
 
@@ -27,7 +27,7 @@ struct ParkedPull {
   GlobalStep version;
   std::shared_ptr<const std::vector<ResolvedPiece>> pieces;
   Callback<PullResult> done;
-  uint64_t kept_bytes = 0;  // as in PullOrder
+  uint64_t kept_bytes = 0;  // as in PullArguments
   bool by_reference = false;
   std::shared_ptr<const void> pin = nullptr;  // counts its values as not read
   size_t num_there = 0;                       // pieces, from the first on, that have been found

@@ -17,13 +17,13 @@ namespace {
 constexpr uint32_t kTowerOfMeans = limits::kMaxTowers;
 
 // The next version is made of this gradient, or exists without it.
-bool MayWait(const PushOrder& order, const PushResult& result) {
-  return result.shard_step > order.local_step ||
+bool MayWait(const PushArguments& arguments, const PushResult& result) {
+  return result.shard_step > arguments.local_step ||
          std::ranges::all_of(result.statuses,
                              [](PushStatus status) { return status == PushStatus::kAccepted; });
 }
 
-void PullNext(Shard* shard, const std::optional<PullOrder>& pull, PushPullResult result,
+void PullNext(Shard* shard, const std::optional<PullArguments>& pull, PushPullResult result,
               Callback<PushPullResult> done) {
   if (!pull.has_value()) return done(std::move(result));
   shard->Pull(*pull, [result = std::move(result),
@@ -37,8 +37,8 @@ void PullNext(Shard* shard, const std::optional<PullOrder>& pull, PushPullResult
 
 class PushOperation : private StepApplier {
  public:
-  PushOperation(Shard* shard, EpochGate::Pass pass, const PushOrder& order)
-      : StepApplier(std::move(pass)), shard_(shard), push_{order} {}
+  PushOperation(Shard* shard, EpochGate::Pass pass, const PushArguments& arguments)
+      : StepApplier(std::move(pass)), shard_(shard), push_{arguments} {}
 
   absl::StatusOr<PushResult> Run();
 
@@ -65,9 +65,9 @@ class PushOperation : private StepApplier {
 };
 
 // 1. Enters the epoch.
-absl::StatusOr<PushResult> Shard::Push(const PushOrder& order) {
-  absl::StatusOr<EpochGate::Pass> pass = Enter(order.worker);
-  if (pass.ok()) return PushOperation(this, *std::move(pass), order).Run();
+absl::StatusOr<PushResult> Shard::Push(const PushArguments& arguments) {
+  absl::StatusOr<EpochGate::Pass> pass = Enter(arguments.worker);
+  if (pass.ok()) return PushOperation(this, *std::move(pass), arguments).Run();
   absl::MutexLock lock(&mutex_);
   ++counts_.rejected;
   return pass.status();
@@ -93,19 +93,19 @@ absl::StatusOr<PushResult> PushOperation::Run() {
 
 // 2. Refuses what is malformed, by looking at the message alone.
 absl::Status PushOperation::Check() {
-  const PushOrder& order = push_.order;
+  const PushArguments& arguments = push_.arguments;
   const EpochVariables& variables = state_->variables;
   // The ledger of a copy has the workers' pushes beside those of its primary.
-  push_.key = {order.worker.worker, order.worker.incarnation, order.push_seq,
-               order.mean.has_value() ? kTowerOfMeans : order.worker.tower};
-  if (order.push_seq == PushSeq()) {
+  push_.key = {arguments.worker.worker, arguments.worker.incarnation, arguments.push_seq,
+               arguments.mean.has_value() ? kTowerOfMeans : arguments.worker.tower};
+  if (arguments.push_seq == PushSeq()) {
     return absl::InvalidArgumentError("push_seq counts from 1, got 0");
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(push_.variables, variables.catalog.ResolvePush(order));
-  if (order.ask) return absl::OkStatus();
+  LOCKSTEP_ASSIGN_OR_RETURN(push_.variables, variables.catalog.ResolvePush(arguments));
+  if (arguments.ask) return absl::OkStatus();
   // A mean may overflow although none of its gradients did; the primary has judged those.
-  const bool is_mean = order.mean.has_value();
-  return CheckContents(variables.catalog, push_.variables, order,
+  const bool is_mean = arguments.mean.has_value();
+  return CheckContents(variables.catalog, push_.variables, arguments,
                        variables.config.refuses_non_finite() && !is_mean);
 }
 
@@ -114,7 +114,7 @@ absl::Status PushOperation::Claim(absl::Status malformed) {
   DeferringLock lock(&state_->mu);
   push_.deferred = lock.deferred();
   shard_->mutex_.AssertHeld();  // it is the same
-  absl::Status status = shard_->CheckHosting(shard_->view_.CheckWorker(push_.order.worker));
+  absl::Status status = shard_->CheckHosting(shard_->view_.CheckWorker(push_.arguments.worker));
   if (status.ok()) status = std::move(malformed);
   if (status.ok()) status = GrantStep();
   if (status.ok()) status = state_->receiver.Claim(state_->IsOver(), &push_);
@@ -127,10 +127,10 @@ absl::Status PushOperation::Claim(absl::Status malformed) {
 }
 
 absl::Status PushOperation::GrantStep() {
-  const PushOrder& order = push_.order;
+  const PushArguments& arguments = push_.arguments;
   shard_->mutex_.AssertHeld();  // it is the same
   const bool is_copy = shard_->view_.is_copy();
-  if (is_copy != order.mean.has_value()) {
+  if (is_copy != arguments.mean.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "mean_learning_rate: ", is_copy ? "expected with the mean gradients of a primary, got none"
                                         : "this shard is no copy, and takes gradients alone"));
@@ -147,10 +147,10 @@ absl::Status PushOperation::GrantStep() {
   }
   Callback<ClosedStep> nobody = [](const absl::StatusOr<ClosedStep>&) {};
   LOCKSTEP_RETURN_IF_ERROR(state_->driver->Park(
-      {.step = order.local_step, .required = 1, .learning_rate = order.mean->learning_rate},
+      {.step = arguments.local_step, .required = 1, .learning_rate = arguments.mean->learning_rate},
       &nobody, push_.deferred));
   // A step without gradients closes by the grant alone.
-  if (order.pieces.empty()) PassMilestones(push_.deferred);
+  if (arguments.pieces.empty()) PassMilestones(push_.deferred);
   return absl::OkStatus();
 }
 
@@ -175,7 +175,7 @@ void PushOperation::Accept() {
 }
 
 PushStatus PushOperation::AcceptGradient(size_t variable, Gradient gradient) {
-  const GlobalStep local_step = push_.order.local_step;
+  const GlobalStep local_step = push_.arguments.local_step;
   const bool arrives_whole =
       gradient.parts == nullptr && local_step == state_->step.StepOf(variable);
   HeldGradient held{push_.key.worker, push_.key.push_seq, local_step, std::move(gradient),
@@ -186,7 +186,7 @@ PushStatus PushOperation::AcceptGradient(size_t variable, Gradient gradient) {
     state_->receiver.Release(variable, std::move(held.gradient), push_.deferred);
     if (!is_over) return PushStatus::kAccepted;
     // GrantStep answers the mean when it comes again.
-    return push_.order.mean.has_value() ? PushStatus::kPending : PushStatus::kStale;
+    return push_.arguments.mean.has_value() ? PushStatus::kPending : PushStatus::kStale;
   }
   // Asynchronous: others have taken the last steps while this one was coming in.
   if (accumulator.IsStale(held.local_step)) {
@@ -195,7 +195,7 @@ PushStatus PushOperation::AcceptGradient(size_t variable, Gradient gradient) {
     return PushStatus::kStale;
   }
   const PushStatus status = state_->step.Apply(variable, std::move(held));
-  if (push_.order.mean.has_value()) {
+  if (push_.arguments.mean.has_value()) {
     state_->receiver.AcceptMean(variable, push_);
   } else {
     state_->receiver.Decide(push_.key, variable, status);
@@ -259,17 +259,18 @@ void PushOperation::ApplyChunks() {
 
 // The token first: later than that of the stamp, it exists only when the version does, so that
 // nothing read is kept meanwhile.
-void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Callback<PushPullResult> done) {
-  absl::StatusOr<PushResult> pushed = shard->Push(order);
+void PushPull(Shard* shard, const PushArguments& arguments, NextStepArguments next,
+              Callback<PushPullResult> done) {
+  absl::StatusOr<PushResult> pushed = shard->Push(arguments);
   if (!pushed.ok()) return done(pushed.status());
   PushPullResult result{.push = *std::move(pushed)};
-  if (order.ask || !MayWait(order, result.push)) return done(std::move(result));
+  if (arguments.ask || !MayWait(arguments, result.push)) return done(std::move(result));
   if (next.dequeue_seq == DequeueSeq()) {
     return PullNext(shard, next.pull, std::move(result), std::move(done));
   }
   shard->DequeueToken(
-      {order.worker, next.dequeue_seq, order.local_step},
-      [shard, stamp = order.local_step, pull = std::move(next.pull), result = std::move(result),
+      {arguments.worker, next.dequeue_seq, arguments.local_step},
+      [shard, stamp = arguments.local_step, pull = std::move(next.pull), result = std::move(result),
        done = std::move(done)](const absl::StatusOr<Token>& token) mutable {
         // The call that took its place in the queue may also wait for the values.
         if (!token.ok()) return done(std::move(result));

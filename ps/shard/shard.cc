@@ -56,18 +56,18 @@ absl::StatusOr<EpochGate::Pass> Shard::Enter(const WorkerIdentity& worker) {
   }
 }
 
-void Shard::Grant(const GrantOrder& order, Callback<ClosedStep> done) {
+void Shard::Grant(const GrantArguments& arguments, Callback<ClosedStep> done) {
   std::optional<StepApplier> applier;
   {
     DeferringLock lock(&mutex_);
-    absl::Status status = CheckHosting(view_.CheckOrder(order.command));
+    absl::Status status = CheckHosting(view_.CheckServingCommand(arguments.command));
     if (status.ok() && phase_ == Phase::kFinished) {
       status = absl::FailedPreconditionError("the job is over");
     }
     EpochState* const state = gate_.state();
     if (status.ok()) {
       state->mu.AssertHeld();
-      status = state->driver->Park(order, &done, lock.deferred());
+      status = state->driver->Park(arguments, &done, lock.deferred());
     }
     if (!status.ok()) return lock.deferred()->Answer<ClosedStep>(std::move(done), status);
     applier.emplace(gate_.Enter());
@@ -78,7 +78,7 @@ void Shard::Grant(const GrantOrder& order, Callback<ClosedStep> done) {
 
 absl::StatusOr<GlobalStep> Shard::CommitStep(const Command& command, GlobalStep step, bool last) {
   DeferringLock lock(&mutex_);
-  LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckOrder(command)));
+  LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckServingCommand(command)));
   EpochState& state = *gate_.state();
   state.mu.AssertHeld();
   if (state.tokens == nullptr) {
@@ -91,8 +91,8 @@ absl::StatusOr<GlobalStep> Shard::CommitStep(const Command& command, GlobalStep 
   return state.tokens->global_step();
 }
 
-void Shard::DequeueToken(const DequeueOrder& order, Callback<Token> done) {
-  const WorkerIdentity& worker = order.worker;
+void Shard::DequeueToken(const DequeueArguments& arguments, Callback<Token> done) {
+  const WorkerIdentity& worker = arguments.worker;
   DeferringLock lock(&mutex_);
   absl::Status status = CheckHosting(view_.CheckWorker(worker));
   EpochState* const state = gate_.state();
@@ -100,27 +100,28 @@ void Shard::DequeueToken(const DequeueOrder& order, Callback<Token> done) {
     status = absl::FailedPreconditionError(
         absl::StrCat("tokens are at shard 0, this is shard ", view_.shard().value()));
   }
-  if (status.ok() && order.dequeue_seq == DequeueSeq()) {
+  if (status.ok() && arguments.dequeue_seq == DequeueSeq()) {
     status = absl::InvalidArgumentError("dequeue_seq counts from 1, got 0");
   }
   if (!status.ok()) return lock.deferred()->Answer<Token>(std::move(done), status);
   state->mu.AssertHeld();
   const std::optional<GlobalStep> seen =
       state->receiver.ledger().NewestStamp(worker.worker, worker.incarnation);
-  state->tokens->Dequeue(order, seen, std::move(done), lock.deferred());
+  state->tokens->Dequeue(arguments, seen, std::move(done), lock.deferred());
 }
 
-void Shard::Pull(const PullOrder& order, Callback<PullResult> done) {
-  const absl::StatusOr<EpochGate::Pass> pass = Enter(order.worker);
+void Shard::Pull(const PullArguments& arguments, Callback<PullResult> done) {
+  const absl::StatusOr<EpochGate::Pass> pass = Enter(arguments.worker);
   if (!pass.ok()) return done(pass.status());
   EpochState& state = *pass->state();
-  auto pieces = state.variables.catalog.ResolvePull(order);
+  auto pieces = state.variables.catalog.ResolvePull(arguments);
   DeferringLock lock(&mutex_);
   state.mu.AssertHeld();
-  absl::Status status = CheckHosting(view_.CheckWorker(order.worker));
+  absl::Status status = CheckHosting(view_.CheckWorker(arguments.worker));
   if (status.ok()) status = pieces.status();
   if (!status.ok()) return lock.deferred()->Answer<PullResult>(std::move(done), status);
-  state.reader.Pull(order, *std::move(pieces), state.is_finished, std::move(done), lock.deferred());
+  state.reader.Pull(arguments, *std::move(pieces), state.is_finished, std::move(done),
+                    lock.deferred());
 }
 
 void Shard::CancelPull(PullTicket* ticket) {

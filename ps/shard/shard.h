@@ -19,10 +19,10 @@
 #include "common/base/callback.h"
 #include "common/base/thread_pool.h"
 #include "common/transport/lent_memory.h"
+#include "ps/shard/calls.h"
 #include "ps/shard/copy_target.h"
 #include "ps/shard/epoch_gate.h"
 #include "ps/shard/memory_claims.h"
-#include "ps/shard/orders.h"
 #include "ps/shard/parked_pulls.h"
 #include "ps/shard/shard_view.h"
 
@@ -75,7 +75,7 @@ class Shard {
   // step again replaces the parked call, which is answered UNAVAILABLE. A grant for the step after
   // the current one waits its turn. With `commit` the tokens go out before `done` is called. In an
   // asynchronous job it orders nothing: it waits for any step to be over, and keeps its version.
-  void Grant(const GrantOrder& order, Callback<ClosedStep> done);
+  void Grant(const GrantArguments& arguments, Callback<ClosedStep> done);
   // Step shard. Repeatable. Returns the global step.
   absl::StatusOr<GlobalStep> CommitStep(const Command& command, GlobalStep step, bool last);
   // Writes the kept version to the folder, or the newest one while no grant is parked and no
@@ -100,17 +100,17 @@ class Shard {
   absl::Status Admit(const WorkerIdentity& worker) const;
   // Takes what there is room for, also of a message that is answered RESOURCE_EXHAUSTED because
   // there was none for the rest; sending it all again is harmless.
-  absl::StatusOr<PushResult> Push(const PushOrder& order);
+  absl::StatusOr<PushResult> Push(const PushArguments& arguments);
   // RESOURCE_EXHAUSTED: as many pulls as common/base/limits.h allows wait for their versions.
-  void Pull(const PullOrder& order, Callback<PullResult> done);
-  void DequeueToken(const DequeueOrder& order, Callback<Token> done);
+  void Pull(const PullArguments& arguments, Callback<PullResult> done);
+  void DequeueToken(const DequeueArguments& arguments, Callback<Token> done);
   // Whether nothing of the version is missing now. Copies the tensors under the lock: their sender
   // cuts them (proto/ps.proto).
-  absl::StatusOr<bool> Store(const StoreOrder& order);
+  absl::StatusOr<bool> Store(const StoreArguments& arguments);
   // Whether all of the state has come. FAILED_PRECONDITION: this is no copy that awaits state, or
   // has begun at another step; with `completes`, what is missing. UNAVAILABLE, ABORTED: as
   // StateReceiver::CheckStep.
-  absl::StatusOr<bool> PutState(const StateOrder& order);
+  absl::StatusOr<bool> PutState(const StateArguments& arguments);
   // The caller has gone: its parked pull is answered CANCELLED, and so is one that is about to
   // park. Does nothing to a pull that has been answered.
   void CancelPull(PullTicket* ticket);
@@ -187,6 +187,7 @@ class Shard {
 // all is there, as in Shard, or at once where there is nothing to wait for: after PENDING or STALE
 // the caller has something to do. An error is that of the push. Token and values are best effort;
 // DequeueToken and Pull report their errors. `shard` answers before it goes.
-void PushPull(Shard* shard, const PushOrder& order, NextOrder next, Callback<PushPullResult> done);
+void PushPull(Shard* shard, const PushArguments& arguments, NextStepArguments next,
+              Callback<PushPullResult> done);
 
 }  // namespace lockstep::ps

@@ -86,7 +86,7 @@ absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version
     EpochGate::Pass pass;
     {
       absl::MutexLock lock(&mutex_);
-      LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckOrder(command)));
+      LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckServingCommand(command)));
       pass = gate_.Enter();
       shard = view_.shard();
       epoch = view_.epoch();

@@ -42,12 +42,12 @@ void Write(const std::vector<StateRange>& ranges, const ReceivedTensors& tensors
 
 // The bytes are copied under the lock: the primary sends them in messages of 1 MiB, and nothing
 // else while it holds the step back.
-absl::StatusOr<bool> Shard::PutState(const StateOrder& order) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const EpochGate::Pass pass, Enter(order.worker));
+absl::StatusOr<bool> Shard::PutState(const StateArguments& arguments) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const EpochGate::Pass pass, Enter(arguments.worker));
   EpochState& state = *pass.state();
   absl::MutexLock lock(&mutex_);
   state.mu.AssertHeld();
-  LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckWorker(order.worker)));
+  LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckWorker(arguments.worker)));
   ++state_messages_;
   if (!view_.is_copy() || state.incoming == nullptr) {
     return absl::FailedPreconditionError(
@@ -57,24 +57,24 @@ absl::StatusOr<bool> Shard::PutState(const StateOrder& order) {
   }
   StateReceiver& incoming = *state.incoming;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateRange> ranges,
-                            ResolveState(state.variables, incoming.tensors(), order));
-  if (order.begins) {
+                            ResolveState(state.variables, incoming.tensors(), arguments));
+  if (arguments.begins) {
     const bool is_new = !incoming.has_begun();
-    LOCKSTEP_RETURN_IF_ERROR(incoming.Begin(order.step));
+    LOCKSTEP_RETURN_IF_ERROR(incoming.Begin(arguments.step));
     if (is_new) {
-      RestartAt(order.step, order.scalars, &state);
-      counts_.accepted = order.accepted;
-      counts_.stale = order.stale;
+      RestartAt(arguments.step, arguments.scalars, &state);
+      counts_.accepted = arguments.accepted;
+      counts_.stale = arguments.stale;
     }
   }
   // Once all is there a repeated message changes nothing.
-  if (incoming.is_complete() || (ranges.empty() && !order.completes)) {
+  if (incoming.is_complete() || (ranges.empty() && !arguments.completes)) {
     return incoming.is_complete();
   }
   LOCKSTEP_RETURN_IF_ERROR(
-      incoming.CheckStep(order.step, state.step.shard_step(), state.step.IsUntouched()));
-  Write(ranges, order.tensors, &state);
-  if (order.completes) LOCKSTEP_RETURN_IF_ERROR(incoming.Complete(order.step));
+      incoming.CheckStep(arguments.step, state.step.shard_step(), state.step.IsUntouched()));
+  Write(ranges, arguments.tensors, &state);
+  if (arguments.completes) LOCKSTEP_RETURN_IF_ERROR(incoming.Complete(arguments.step));
   return incoming.is_complete();
 }
 

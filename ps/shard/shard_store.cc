@@ -23,23 +23,23 @@ void Publish(GlobalStep version, EpochState* state, DeferredCallbacks* deferred)
 
 }  // namespace
 
-absl::StatusOr<bool> Shard::Store(const StoreOrder& order) {
-  LOCKSTEP_ASSIGN_OR_RETURN(EpochGate::Pass pass, Enter(order.worker));
+absl::StatusOr<bool> Shard::Store(const StoreArguments& arguments) {
+  LOCKSTEP_ASSIGN_OR_RETURN(EpochGate::Pass pass, Enter(arguments.worker));
   EpochState& state = *pass.state();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<ResolvedStore> pieces,
-                            ResolveStore(state.variables, order));
+                            ResolveStore(state.variables, arguments));
   std::optional<StepApplier> applier;
   {
     DeferringLock lock(&mutex_);
     state.mu.AssertHeld();
-    LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckWorker(order.worker)));
+    LOCKSTEP_RETURN_IF_ERROR(CheckHosting(view_.CheckWorker(arguments.worker)));
     ++state_messages_;
-    StoredVersion* const stored = state.to_store.Find(order.version);
+    StoredVersion* const stored = state.to_store.Find(arguments.version);
     if (stored == nullptr) return true;
-    stored->Take(pieces, order.tensors);
+    stored->Take(pieces, arguments.tensors);
     if (!stored->is_complete()) return false;
-    state.to_store.End(order.version, lock.deferred());
-    Publish(order.version, &state, lock.deferred());
+    state.to_store.End(arguments.version, lock.deferred());
+    Publish(arguments.version, &state, lock.deferred());
     applier.emplace(std::move(pass));
     applier->TakeReady(lock.deferred());
   }
@@ -49,7 +49,7 @@ absl::StatusOr<bool> Shard::Store(const StoreOrder& order) {
 
 void Shard::AwaitStored(const Command& command, GlobalStep version, Callback<bool> done) {
   DeferringLock lock(&mutex_);
-  const absl::Status status = CheckHosting(view_.CheckOrder(command));
+  const absl::Status status = CheckHosting(view_.CheckServingCommand(command));
   if (!status.ok()) return lock.deferred()->Answer<bool>(std::move(done), status);
   EpochState& state = *gate_.state();
   state.mu.AssertHeld();

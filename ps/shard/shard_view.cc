@@ -80,7 +80,7 @@ absl::Status ShardView::CheckCommand(const Command& command) const {
   return absl::OkStatus();
 }
 
-absl::Status ShardView::CheckOrder(const Command& command) const {
+absl::Status ShardView::CheckServingCommand(const Command& command) const {
   LOCKSTEP_RETURN_IF_ERROR(CheckCommand(command));
   return CheckServes();
 }

@@ -11,7 +11,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ps/shard/orders.h"
+#include "ps/shard/calls.h"
 
 namespace lockstep::ps {
 
@@ -39,9 +39,9 @@ class ShardView {
   // ABORTED: an older term, or the term of another chief. FAILED_PRECONDITION: no view yet, another
   // job, or a term without a view.
   absl::Status CheckCommand(const Command& command) const;
-  // Of an order that only the one that serves the workers obeys. As CheckCommand; UNAVAILABLE: this
-  // ps keeps a copy, or a copy serves the workers in its place.
-  absl::Status CheckOrder(const Command& command) const;
+  // Of a command that only the one that serves the workers obeys. As CheckCommand; UNAVAILABLE:
+  // this ps keeps a copy, or a copy serves the workers in its place.
+  absl::Status CheckServingCommand(const Command& command) const;
   // Of the end of the job. As CheckCommand, but a term without a view is none: a shard that the
   // chief left behind, since the copy took its place, has an older one.
   absl::Status CheckFinish(const Command& command) const;

@@ -9,8 +9,8 @@
 #include "absl/container/btree_map.h"
 #include "common/base/limits.h"
 #include "common/tensor/tensor.h"
+#include "ps/shard/calls.h"
 #include "ps/shard/copy_on_write.h"
-#include "ps/shard/orders.h"
 #include "ps/step/step_machine.h"
 
 namespace lockstep::ps {

@@ -24,18 +24,18 @@ absl::StatusOr<size_t> FindTensor(const std::vector<StateTensor>& tensors,
       piece.slot.empty() ? "value" : absl::StrCat("slot \"", piece.slot, "\""), " of it"));
 }
 
-absl::Status CheckBegin(const EpochVariables& variables, const StateOrder& order) {
+absl::Status CheckBegin(const EpochVariables& variables, const StateArguments& arguments) {
   const GlobalStep start = variables.config.start_step();
-  if (order.step < start || order.step.value() > limits::kMaxStep) {
-    return absl::InvalidArgumentError(absl::StrCat("state that begins at step ", order.step.value(),
-                                                   ": expected a step from ", start.value(), " to ",
-                                                   limits::kMaxStep));
+  if (arguments.step < start || arguments.step.value() > limits::kMaxStep) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("state that begins at step ", arguments.step.value(),
+                     ": expected a step from ", start.value(), " to ", limits::kMaxStep));
   }
   size_t scalars = 0;
   for (const std::vector<float>& of_loss : variables.start_scalars) scalars += of_loss.size();
-  if (order.scalars.size() == scalars) return absl::OkStatus();
+  if (arguments.scalars.size() == scalars) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("scalars of the state: expected ", scalars, ", got ", order.scalars.size()));
+      absl::StrCat("scalars of the state: expected ", scalars, ", got ", arguments.scalars.size()));
 }
 
 }  // namespace
@@ -79,21 +79,21 @@ absl::StatusOr<uint64_t> AddPiece(const CatalogEntry& entry, const StoredPiece& 
 
 absl::StatusOr<std::vector<StateRange>> ResolveState(const EpochVariables& variables,
                                                      const std::vector<StateTensor>& tensors,
-                                                     const StateOrder& order) {
-  if (order.begins) LOCKSTEP_RETURN_IF_ERROR(CheckBegin(variables, order));
+                                                     const StateArguments& arguments) {
+  if (arguments.begins) LOCKSTEP_RETURN_IF_ERROR(CheckBegin(variables, arguments));
   std::vector<StateRange> ranges;
   uint64_t total = 0;
-  for (const StoredPiece& piece : order.pieces) {
+  for (const StoredPiece& piece : arguments.pieces) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, variables.catalog.Find(piece.variable));
     const CatalogEntry& entry = variables.catalog[variable];
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t tensor, FindTensor(tensors, entry, piece));
     LOCKSTEP_ASSIGN_OR_RETURN(total, AddPiece(entry, piece, total));
     ranges.push_back({tensor, piece.offset, piece.size});
   }
-  if (total == order.tensors.num_bytes()) return ranges;
+  if (total == arguments.tensors.num_bytes()) return ranges;
   return absl::InvalidArgumentError(
-      absl::StrCat("state at step ", order.step.value(), ": expected ", total,
-                   " bytes for its pieces, got ", order.tensors.num_bytes()));
+      absl::StrCat("state at step ", arguments.step.value(), ": expected ", total,
+                   " bytes for its pieces, got ", arguments.tensors.num_bytes()));
 }
 
 }  // namespace lockstep::ps

@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "ps/shard/orders.h"
+#include "ps/shard/calls.h"
 #include "ps/shard/state_tensor.h"
 #include "ps/shard/variable_entry.h"
 
@@ -32,6 +32,6 @@ absl::StatusOr<uint64_t> AddPiece(const CatalogEntry& entry, const StoredPiece& 
 // another number of scalars.
 absl::StatusOr<std::vector<StateRange>> ResolveState(const EpochVariables& variables,
                                                      const std::vector<StateTensor>& tensors,
-                                                     const StateOrder& order);
+                                                     const StateArguments& arguments);
 
 }  // namespace lockstep::ps

@@ -8,28 +8,28 @@
 
 namespace lockstep::ps {
 
-absl::Status StepDriver::Park(const GrantOrder& order, Callback<ClosedStep>* done,
+absl::Status StepDriver::Park(const GrantArguments& arguments, Callback<ClosedStep>* done,
                               DeferredCallbacks* deferred) {
   const EpochConfig& config = owners_.variables->config;
-  if (config.applies_early_chunks() && order.required != config.replicas_to_aggregate()) {
+  if (config.applies_early_chunks() && arguments.required != config.replicas_to_aggregate()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "grant of step ", order.step.value(), ": required is ", order.required,
+        "grant of step ", arguments.step.value(), ": required is ", arguments.required,
         ", and each step takes one gradient of every replica: ", config.replicas_to_aggregate()));
   }
-  if (order.commit && (owners_.tokens == nullptr || config.placement().shards() != 1)) {
+  if (arguments.commit && (owners_.tokens == nullptr || config.placement().shards() != 1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("grant of step ", order.step.value(),
+        absl::StrCat("grant of step ", arguments.step.value(),
                      " with commit: only where one shard has all variables, not with ",
                      config.placement().shards()));
   }
   // A step that is at hand now will not be committed by one before it.
-  if (order.commit && order.step == owners_.step->shard_step() &&
-      order.step > owners_.tokens->global_step()) {
+  if (arguments.commit && arguments.step == owners_.step->shard_step() &&
+      arguments.step > owners_.tokens->global_step()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "grant of step ", order.step.value(), " with commit: the job is at step ",
+        "grant of step ", arguments.step.value(), " with commit: the job is at step ",
         owners_.tokens->global_step().value(), ". Remedy: commit the steps before it first"));
   }
-  return ParkOrder(order, done, deferred);
+  return ParkGrant(arguments, done, deferred);
 }
 
 void StepDriver::FailGrants(const absl::Status& status, DeferredCallbacks* deferred) {
@@ -82,25 +82,26 @@ ClosedStep StepDriver::ClosedNow(GlobalStep step) const {
   return closed;
 }
 
-absl::Status StepDriver::ParkOrder(const GrantOrder& order, Callback<ClosedStep>* done,
+absl::Status StepDriver::ParkGrant(const GrantArguments& arguments, Callback<ClosedStep>* done,
                                    DeferredCallbacks* deferred) {
   LOCKSTEP_ASSIGN_OR_RETURN(
       const StepMachine::Granted granted,
-      owners_.step->Grant(order.step, {order.required, order.learning_rate, order.keep_values,
-                                       order.keep_slots, order.commit, order.last}));
+      owners_.step->Grant(arguments.step,
+                          {arguments.required, arguments.learning_rate, arguments.keep_values,
+                           arguments.keep_slots, arguments.commit, arguments.last}));
   TokenServer* const tokens = owners_.tokens;
   if (granted == StepMachine::Granted::kOver) {
-    if (order.commit) {
+    if (arguments.commit) {
       LOCKSTEP_RETURN_IF_ERROR(
-          tokens->Commit(order.step, order.last, owners_.step->shard_step(), deferred));
+          tokens->Commit(arguments.step, arguments.last, owners_.step->shard_step(), deferred));
     }
-    deferred->Answer<ClosedStep>(std::move(*done), ClosedNow(order.step));
+    deferred->Answer<ClosedStep>(std::move(*done), ClosedNow(arguments.step));
     return absl::OkStatus();
   }
   // The last step has been committed, and yet there is another one: a chief that came after it.
   if (tokens != nullptr) tokens->Answer(tokens->queue()->Reopen(tokens->global_step()), deferred);
-  CancelGrant(order.step, deferred);
-  grants_.push_back({order.step, std::move(*done)});
+  CancelGrant(arguments.step, deferred);
+  grants_.push_back({arguments.step, std::move(*done)});
   return absl::OkStatus();
 }
 

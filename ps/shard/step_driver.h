@@ -39,7 +39,7 @@ class StepDriver {
   virtual ~StepDriver() = default;
 
   // Answers or parks `done`, unless it returns an error.
-  absl::Status Park(const GrantOrder& order, Callback<ClosedStep>* done,
+  absl::Status Park(const GrantArguments& arguments, Callback<ClosedStep>* done,
                     DeferredCallbacks* deferred);
   void FailGrants(const absl::Status& status, DeferredCallbacks* deferred);
   // Another chief commands.
@@ -75,7 +75,7 @@ class StepDriver {
   };
 
   explicit StepDriver(const Owners& owners) : owners_(owners) {}
-  virtual absl::Status ParkOrder(const GrantOrder& order, Callback<ClosedStep>* done,
+  virtual absl::Status ParkGrant(const GrantArguments& arguments, Callback<ClosedStep>* done,
                                  DeferredCallbacks* deferred);
   // As NextMilestone, while no step is complete.
   virtual std::optional<Milestone> MilestoneOfOpenStep() const { return std::nullopt; }

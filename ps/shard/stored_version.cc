@@ -25,10 +25,10 @@ absl::StatusOr<std::optional<size_t>> FindSlotNamed(const UpdateRule& rule,
 }  // namespace
 
 absl::StatusOr<std::vector<ResolvedStore>> ResolveStore(const EpochVariables& variables,
-                                                        const StoreOrder& order) {
+                                                        const StoreArguments& arguments) {
   std::vector<ResolvedStore> resolved;
   uint64_t total = 0;
-  for (const StoredPiece& piece : order.pieces) {
+  for (const StoredPiece& piece : arguments.pieces) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, variables.catalog.Find(piece.variable));
     const CatalogEntry& entry = variables.catalog[variable];
     if (!entry.is_replicated) {
@@ -40,10 +40,10 @@ absl::StatusOr<std::vector<ResolvedStore>> ResolveStore(const EpochVariables& va
     LOCKSTEP_ASSIGN_OR_RETURN(total, AddPiece(entry, piece, total));
     resolved.push_back({variable, slot, piece.offset, piece.size});
   }
-  if (total == order.tensors.num_bytes()) return resolved;
+  if (total == arguments.tensors.num_bytes()) return resolved;
   return absl::InvalidArgumentError(
-      absl::StrCat("values of version ", order.version.value(), ": expected ", total,
-                   " bytes for its pieces, got ", order.tensors.num_bytes()));
+      absl::StrCat("values of version ", arguments.version.value(), ": expected ", total,
+                   " bytes for its pieces, got ", arguments.tensors.num_bytes()));
 }
 
 StoredVersion::StoredVersion(const EpochVariables& variables, std::shared_ptr<Snapshot> snapshot)

@@ -12,14 +12,14 @@
 #include "common/base/callback.h"
 #include "common/tensor/segmented_reader.h"
 #include "common/update/byte_ranges.h"
+#include "ps/shard/calls.h"
 #include "ps/shard/deferred_callbacks.h"
-#include "ps/shard/orders.h"
 #include "ps/shard/snapshot_store.h"
 #include "ps/shard/variable_entry.h"
 
 namespace lockstep::ps {
 
-// A piece of an order with its variable and slot found.
+// A piece of a message with its variable and slot found.
 struct ResolvedStore {
   size_t variable = 0;
   std::optional<size_t> slot;  // of the variable's rule; nullopt: the value
@@ -30,7 +30,7 @@ struct ResolvedStore {
 // INVALID_ARGUMENT naming the variable, what was expected and what came: unknown, not replicated, a
 // slot that it does not have, a range outside the tensor, a payload of another size.
 absl::StatusOr<std::vector<ResolvedStore>> ResolveStore(const EpochVariables& variables,
-                                                        const StoreOrder& order);
+                                                        const StoreArguments& arguments);
 
 // Guarded by the shard's lock.
 class StoredVersion {

@@ -28,12 +28,13 @@ void TokenServer::Restore(GlobalStep committed, DeferredCallbacks* deferred) {
   Answer(queue_.Commit(global_step_), deferred);
 }
 
-void TokenServer::Dequeue(const DequeueOrder& order, std::optional<GlobalStep> newest_push,
+void TokenServer::Dequeue(const DequeueArguments& arguments, std::optional<GlobalStep> newest_push,
                           Callback<Token> done, DeferredCallbacks* deferred) {
   const DequeueCall call = ++last_dequeue_;
   dequeues_.emplace(call, std::move(done));
-  const DequeueKey key{order.worker.worker, order.worker.incarnation, order.dequeue_seq};
-  Answer(queue_.Dequeue(key, call, newest_push, order.token_step), deferred);
+  const DequeueKey key{arguments.worker.worker, arguments.worker.incarnation,
+                       arguments.dequeue_seq};
+  Answer(queue_.Dequeue(key, call, newest_push, arguments.token_step), deferred);
 }
 
 // Of a token that is asked for again the view may be forgotten. All steps of that view are closed:

@@ -7,8 +7,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "common/replicas/replica_view.h"
+#include "ps/shard/calls.h"
 #include "ps/shard/deferred_callbacks.h"
-#include "ps/shard/orders.h"
 #include "ps/tokens/token_queue.h"
 
 namespace lockstep::ps {
@@ -26,7 +26,7 @@ class TokenServer {
   // Of a copy that becomes the primary: so many steps are committed.
   void Restore(GlobalStep committed, DeferredCallbacks* deferred);
   // `newest_push`: as TokenPolicy::Request.
-  void Dequeue(const DequeueOrder& order, std::optional<GlobalStep> newest_push,
+  void Dequeue(const DequeueArguments& arguments, std::optional<GlobalStep> newest_push,
                Callback<Token> done, DeferredCallbacks* deferred);
   // The tokens of this version ask workers to store it.
   void AskToStore(GlobalStep version, bool slots) {

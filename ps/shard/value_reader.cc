@@ -149,8 +149,8 @@ bool CopyPiece(const ResolvedPiece& piece, const PulledPiece& pulled, GlobalStep
   return table.CopyRows(version, piece.rows, to.data());
 }
 
-bool MayBeCopied(const PullOrder& order, absl::Span<const ResolvedPiece> pieces) {
-  return order.averages || !order.slot.empty() ||
+bool MayBeCopied(const PullArguments& arguments, absl::Span<const ResolvedPiece> pieces) {
+  return arguments.averages || !arguments.slot.empty() ||
          std::ranges::any_of(pieces, &ResolvedPiece::is_sparse);
 }
 
@@ -209,20 +209,21 @@ Callback<PullResult> AfterCopying(std::shared_ptr<const std::vector<ResolvedPiec
 
 }  // namespace
 
-void ValueReader::Pull(const PullOrder& order, std::vector<ResolvedPiece> pieces, bool is_over,
-                       Callback<PullResult> done, DeferredCallbacks* deferred) {
-  ParkedPull pull{order.worker, order.version,
+void ValueReader::Pull(const PullArguments& arguments, std::vector<ResolvedPiece> pieces,
+                       bool is_over, Callback<PullResult> done, DeferredCallbacks* deferred) {
+  ParkedPull pull{arguments.worker, arguments.version,
                   std::make_shared<const std::vector<ResolvedPiece>>(std::move(pieces)),
-                  std::move(done), order.kept_bytes};
-  pull.by_reference = order.accepts_references && !IsHalfWidth(order.wire_type);
-  if (MayBeCopied(order, *pull.pieces)) pull.done = AfterCopying(pull.pieces, std::move(pull.done));
+                  std::move(done), arguments.kept_bytes};
+  pull.by_reference = arguments.accepts_references && !IsHalfWidth(arguments.wire_type);
+  if (MayBeCopied(arguments, *pull.pieces))
+    pull.done = AfterCopying(pull.pieces, std::move(pull.done));
   if (!pull.by_reference) {
-    auto pin = PinUnread(order.worker.worker, *pull.pieces);
+    auto pin = PinUnread(arguments.worker.worker, *pull.pieces);
     if (!pin.ok()) return deferred->Answer<PullResult>(std::move(pull.done), pin.status());
     pull.pin = *std::move(pin);
   }
-  if (!order.slot.empty() || order.averages) {
-    auto result = ReadKept(variables_, snapshots_, to_store_, order, *pull.pieces);
+  if (!arguments.slot.empty() || arguments.averages) {
+    auto result = ReadKept(variables_, snapshots_, to_store_, arguments, *pull.pieces);
     if (result.ok()) {
       result->pin = std::move(pull.pin);
       ++readers_.num_answered;
@@ -234,7 +235,7 @@ void ValueReader::Pull(const PullOrder& order, std::vector<ResolvedPiece> pieces
     return deferred->Answer<PullResult>(std::move(pull.done), std::move(*result));
   }
   const absl::Status parked =
-      Park(&pull, std::get<AwaitedPart>(attempt), is_over, order.ticket.get(), deferred);
+      Park(&pull, std::get<AwaitedPart>(attempt), is_over, arguments.ticket.get(), deferred);
   if (!parked.ok()) deferred->Answer<PullResult>(std::move(pull.done), parked);
 }
 

@@ -20,7 +20,7 @@ class ValueReader {
       : variables_(*variables), snapshots_(*snapshots), to_store_(*to_store), readers_(*readers) {}
 
   // Answers the pull, with values or an error, or parks it; with `is_over` it parks none.
-  void Pull(const PullOrder& order, std::vector<ResolvedPiece> pieces, bool is_over,
+  void Pull(const PullArguments& arguments, std::vector<ResolvedPiece> pieces, bool is_over,
             Callback<PullResult> done, DeferredCallbacks* deferred);
   // Notes what replies keep of the variable's older versions.
   void OnPublished(size_t variable);

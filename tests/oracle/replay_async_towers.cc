@@ -66,12 +66,12 @@ class AsyncShard {
     std::vector<Tensor> tensors;  // in the order of the placement
   };
   absl::StatusOr<Values> Pull(uint32_t tower) {
-    ps::PullOrder order{Of(tower), GlobalStep(0), {}};
+    ps::PullArguments arguments{Of(tower), GlobalStep(0), {}};
     for (const VariableSpec& spec : placement_.variables()) {
-      order.pieces.push_back({.variable = VariableId(spec.id())});
+      arguments.pieces.push_back({.variable = VariableId(spec.id())});
     }
     Answer<ps::PullResult> answer;
-    shard_.Pull(order, answer.done());
+    shard_.Pull(arguments, answer.done());
     if (!answer.answered()) return absl::InternalError("an asynchronous pull waits");
     LOCKSTEP_ASSIGN_OR_RETURN(const ps::PullResult result, answer.Wait());
     Values values{result.version, {}};

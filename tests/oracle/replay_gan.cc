@@ -82,12 +82,12 @@ class GanShard {
 
   // Of a version that exists, in the order of the placement.
   absl::StatusOr<std::vector<Tensor>> Pull(GlobalStep version) {
-    ps::PullOrder order{IdentityOf(0), version, {}};
+    ps::PullArguments arguments{IdentityOf(0), version, {}};
     for (const VariableSpec& spec : placement_.variables()) {
-      order.pieces.push_back({.variable = VariableId(spec.id())});
+      arguments.pieces.push_back({.variable = VariableId(spec.id())});
     }
     Answer<ps::PullResult> answer;
-    shard_.Pull(order, answer.done());
+    shard_.Pull(arguments, answer.done());
     if (!answer.answered()) return absl::InternalError("the step did not close with its turn");
     LOCKSTEP_ASSIGN_OR_RETURN(const ps::PullResult result, answer.Wait());
     std::vector<Tensor> values;

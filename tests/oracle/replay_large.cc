@@ -150,11 +150,11 @@ class LargeJob {
       if (is_cut && is_last && at + part.size() == bytes.size()) {
         comparison->Equal("the first chunk can be pulled", true, HasFirstChunk());
       }
-      ps::PushOrder order{
+      ps::PushArguments arguments{
           .worker = IdentityOf(worker), .push_seq = push_seq, .local_step = local_step};
-      order.pieces.push_back({VariableId(0), DType::kFloat32, shape_, at, part.size()});
-      order.tensors = TensorsOf(part, gradient);
-      LOCKSTEP_ASSIGN_OR_RETURN(const ps::PushResult result, shard_.Push(order));
+      arguments.pieces.push_back({VariableId(0), DType::kFloat32, shape_, at, part.size()});
+      arguments.tensors = TensorsOf(part, gradient);
+      LOCKSTEP_ASSIGN_OR_RETURN(const ps::PushResult result, shard_.Push(arguments));
       status = result.statuses.at(0);
     }
     return status;

@@ -36,7 +36,7 @@ class ScriptPush {
   absl::Status PushTo(ps::Shard* shard);
 
  private:
-  ps::PushOrder order_;
+  ps::PushArguments order_;
   std::vector<Tensor> values_;
 };
 

@@ -191,10 +191,10 @@ class InProcessData final : public PsData {
             Callback<PushReply> done) override {
     const auto answer = calls_.Begin(std::move(done));
     if (answer == nullptr) return;
-    auto order = ps::FromProto(header);
-    if (!order.ok()) return (*answer)(order.status());
-    order->tensors = Receive(std::move(payload));
-    auto result = shard_->Push(*order);
+    auto arguments = ps::FromProto(header);
+    if (!arguments.ok()) return (*answer)(arguments.status());
+    arguments->tensors = Receive(std::move(payload));
+    auto result = shard_->Push(*arguments);
     if (!result.ok()) return (*answer)(result.status());
     PushReply reply;
     ps::BeginReply(header, &reply);
@@ -206,10 +206,10 @@ class InProcessData final : public PsData {
                 Callback<PushPullReply> done) override {
     const auto answer = calls_.Begin(std::move(done));
     if (answer == nullptr) return;
-    auto order = ps::FromProto(header);
-    if (!order.ok()) return (*answer)(order.status());
-    order->tensors = Receive(std::move(payload));
-    ps::PushPull(shard_, *order, ps::FromProto(header.next(), order->worker),
+    auto arguments = ps::FromProto(header);
+    if (!arguments.ok()) return (*answer)(arguments.status());
+    arguments->tensors = Receive(std::move(payload));
+    ps::PushPull(shard_, *arguments, ps::FromProto(header.next(), arguments->worker),
                  [answer, header](const absl::StatusOr<ps::PushPullResult>& result) {
                    if (!result.ok()) return (*answer)(result.status());
                    PushPullReply reply;
@@ -223,9 +223,9 @@ class InProcessData final : public PsData {
   void Pull(const PullRequest& request, Callback<std::unique_ptr<PulledValues>> done) override {
     const auto answer = calls_.Begin(std::move(done));
     if (answer == nullptr) return;
-    const auto order = ps::FromProto(request);
-    if (!order.ok()) return (*answer)(order.status());
-    shard_->Pull(*order, [answer](const absl::StatusOr<ps::PullResult>& result) {
+    const auto arguments = ps::FromProto(request);
+    if (!arguments.ok()) return (*answer)(arguments.status());
+    shard_->Pull(*arguments, [answer](const absl::StatusOr<ps::PullResult>& result) {
       if (!result.ok()) return (*answer)(result.status());
       (*answer)(Copied(*result));
     });
@@ -243,9 +243,9 @@ class InProcessData final : public PsData {
   void StoreVersion(const StoreVersionRequest& header,
                     std::vector<std::span<const std::byte>> payload,
                     Callback<StoreVersionReply> done) override {
-    ps::StoreOrder order = ps::FromProto(header);
-    order.tensors = Receive(std::move(payload));
-    const absl::StatusOr<bool> complete = shard_->Store(order);
+    ps::StoreArguments arguments = ps::FromProto(header);
+    arguments.tensors = Receive(std::move(payload));
+    const absl::StatusOr<bool> complete = shard_->Store(arguments);
     if (!complete.ok()) return done(complete.status());
     StoreVersionReply reply;
     reply.set_complete(*complete);
@@ -254,9 +254,9 @@ class InProcessData final : public PsData {
 
   void PutState(const PutStateRequest& header, std::vector<std::span<const std::byte>> payload,
                 Callback<PutStateReply> done) override {
-    ps::StateOrder order = ps::FromProto(header);
-    order.tensors = Receive(std::move(payload));
-    const absl::StatusOr<bool> complete = shard_->PutState(order);
+    ps::StateArguments arguments = ps::FromProto(header);
+    arguments.tensors = Receive(std::move(payload));
+    const absl::StatusOr<bool> complete = shard_->PutState(arguments);
     if (!complete.ok()) return done(complete.status());
     PutStateReply reply;
     reply.set_complete(*complete);

@@ -119,19 +119,19 @@ struct Cluster {
   // The chief has not heard of it yet.
   void PushUnseen(uint32_t shard, int64_t step, bool only_trainable = false) {
     std::vector<float> payload;
-    ps::PushOrder order{.worker = Identity(),
-                        .push_seq = PushSeq(static_cast<uint64_t>(step + 1)),
-                        .local_step = GlobalStep(step)};
+    ps::PushArguments arguments{.worker = Identity(),
+                                .push_seq = PushSeq(static_cast<uint64_t>(step + 1)),
+                                .local_step = GlobalStep(step)};
     for (const VariableSpec& spec : job->plan().placement.variables()) {
       if (spec.shard() != shard || (only_trainable && !spec.trainable())) continue;
-      order.pieces.push_back({.variable = VariableId(spec.id()),
-                              .shape = Shape({spec.dims(0)}),
-                              .size = static_cast<uint64_t>(spec.dims(0)) * sizeof(float)});
+      arguments.pieces.push_back({.variable = VariableId(spec.id()),
+                                  .shape = Shape({spec.dims(0)}),
+                                  .size = static_cast<uint64_t>(spec.dims(0)) * sizeof(float)});
       payload.insert(payload.end(), static_cast<size_t>(spec.dims(0)),
                      spec.trainable() ? 1.0f : static_cast<float>(step));
     }
-    order.tensors = ReceivedTensors({std::as_bytes(std::span(payload))});
-    const absl::StatusOr<ps::PushResult> result = shards[shard]->Push(order);
+    arguments.tensors = ReceivedTensors({std::as_bytes(std::span(payload))});
+    const absl::StatusOr<ps::PushResult> result = shards[shard]->Push(arguments);
     INFO(result.status().ToString());
     REQUIRE(result.ok());
   }

@@ -90,13 +90,13 @@ class Attachment {
   // One step of both, at random; now and then its version is kept, and saved some steps later.
   void Step() {
     const bool keeps = Chance(0.3);
-    const GrantOrder order{.command = kCommand,
-                           .step = GlobalStep(step_),
-                           .required = kWorkers,
-                           .learning_rate = 0.1f,
-                           .keep_slots = keeps};
-    const Reply<ClosedStep> closed_alone = alone_.Grant(order);
-    const Reply<ClosedStep> closed = primary_.Grant(order);
+    const GrantArguments arguments{.command = kCommand,
+                                   .step = GlobalStep(step_),
+                                   .required = kWorkers,
+                                   .learning_rate = 0.1f,
+                                   .keep_slots = keeps};
+    const Reply<ClosedStep> closed_alone = alone_.Grant(arguments);
+    const Reply<ClosedStep> closed = primary_.Grant(arguments);
     std::vector<std::pair<uint32_t, uint32_t>> pushes;
     for (uint32_t worker = 0; worker < kWorkers; ++worker) {
       for (const uint32_t variable : {kDense, kScalar, kTable, kMean}) {

@@ -92,14 +92,14 @@ class Job {
     Answer<ClosedStep> closed;
     primary_.shard.Grant({.command = kCommand, .step = GlobalStep(step_), .learning_rate = 0.1f},
                          closed.done());
-    PushOrder order{.worker = test::IdentityOf(0),
-                    .push_seq = PushSeq(static_cast<uint64_t>(step_) + 1),
-                    .local_step = GlobalStep(step_)};
-    order.pieces.push_back({VariableId(0), DType::kFloat32, gradient_->shape(), 0,
-                            static_cast<uint64_t>(gradient_->num_bytes())});
-    order.tensors = test::Borrowed({gradient_->view().bytes()}, gradient_);
+    PushArguments arguments{.worker = test::IdentityOf(0),
+                            .push_seq = PushSeq(static_cast<uint64_t>(step_) + 1),
+                            .local_step = GlobalStep(step_)};
+    arguments.pieces.push_back({VariableId(0), DType::kFloat32, gradient_->shape(), 0,
+                                static_cast<uint64_t>(gradient_->num_bytes())});
+    arguments.tensors = test::Borrowed({gradient_->view().bytes()}, gradient_);
     const absl::Duration begin = Clock::Real()->Monotonic();
-    REQUIRE(primary_.shard.Push(order).ok());
+    REQUIRE(primary_.shard.Push(arguments).ok());
     REQUIRE(closed.Wait().ok());
     ++step_;
     return Clock::Real()->Monotonic() - begin;

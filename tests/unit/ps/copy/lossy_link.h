@@ -115,16 +115,16 @@ class LossyLink {
     if (copy_ == nullptr) return absl::UnavailableError("nobody is there");
     const ReceivedTensors tensors(ReceivedTensors::Segments{*call.payload});
     if (absl::EndsWith(call.path, "/PutState")) {
-      StateOrder order = FromProto(static_cast<const PutStateRequest&>(*call.header));
-      order.tensors = tensors;
-      return copy_->PutState(order).status();
+      StateArguments arguments = FromProto(static_cast<const PutStateRequest&>(*call.header));
+      arguments.tensors = tensors;
+      return copy_->PutState(arguments).status();
     }
     LOCKSTEP_CHECK(absl::EndsWith(call.path, "/Push"));
     const auto& request = static_cast<const PushRequest&>(*call.header);
-    absl::StatusOr<PushOrder> order = FromProto(request);
-    LOCKSTEP_CHECK(order.ok());
-    order->tensors = tensors;
-    absl::StatusOr<PushResult> pushed = copy_->Push(*order);
+    absl::StatusOr<PushArguments> arguments = FromProto(request);
+    LOCKSTEP_CHECK(arguments.ok());
+    arguments->tensors = tensors;
+    absl::StatusOr<PushResult> pushed = copy_->Push(*arguments);
     if (!pushed.ok()) return pushed.status();
     if (call.done == nullptr) return absl::OkStatus();
     auto* const reply = static_cast<PushReply*>(call.reply);

@@ -38,7 +38,7 @@ TEST_CASE("A pull that is malformed costs neither the token that is asked for wi
   request.mutable_pull()->set_version(3);
   REQUIRE(FromProto(request, WorkerIdentity()).pull.has_value());
   request.mutable_pull()->set_wire_type(static_cast<DataType>(99));
-  const NextOrder next = FromProto(request, WorkerIdentity());
+  const NextStepArguments next = FromProto(request, WorkerIdentity());
   CHECK(next.dequeue_seq == DequeueSeq(7));
   CHECK_FALSE(next.pull.has_value());
 }

@@ -36,14 +36,14 @@ class Steps {
     const bool by_reference = gradients == kInMemory;
     gradient_ = std::make_shared<Tensor>(Tensor::Zeros(DType::kFloat32, Shape({kElements})));
     for (uint32_t worker = 0; worker < kWorkers; ++worker) {
-      PullOrder& pull = pulls_.emplace_back();
+      PullArguments& pull = pulls_.emplace_back();
       pull.worker = IdentityOf(worker);
       pull.accepts_references = by_reference;
       for (uint32_t v = 0; v < kVariables; ++v) pull.pieces.push_back({VariableId(v)});
     }
     if (by_reference) {
       AddPushes(0, kBytes);
-      for (PushOrder& push : pushes_) {
+      for (PushArguments& push : pushes_) {
         push.tensors = Borrowed(push.tensors.segments(), gradient_);
       }
       return;
@@ -51,7 +51,7 @@ class Steps {
     AddPushes(0, kBytes / 3);
     AddPushes(kBytes / 3, kBytes);
     if (gradients == kCopied) return;
-    for (PushOrder& push : pushes_) {
+    for (PushArguments& push : pushes_) {
       push.tensors = ReceivedTensors(
           std::make_shared<const ReceivedTensors::Segments>(push.tensors.segments()));
     }
@@ -65,13 +65,13 @@ class Steps {
                      .keep_slots = keep_slots,
                      .commit = true},
                     [this](const absl::StatusOr<ClosedStep>& closed) { closed_ += closed.ok(); });
-    for (PullOrder& pull : pulls_) {
+    for (PullArguments& pull : pulls_) {
       pull.version = GlobalStep(step_ + 1);
       ps_.shard.Pull(pull, [this](const absl::StatusOr<PullResult>& result) {
         pulled_ += result.ok() ? static_cast<int>(result->pieces.size()) : 0;
       });
     }
-    for (PushOrder& push : pushes_) {
+    for (PushArguments& push : pushes_) {
       push.push_seq = PushSeq(static_cast<uint64_t>(step_) + 1);
       push.local_step = GlobalStep(step_);
       accepted_ += ps_.shard.Push(push)->statuses.back() == PushStatus::kAccepted;
@@ -96,7 +96,7 @@ class Steps {
   // One of each worker, with these bytes of all variables.
   void AddPushes(uint64_t begin, uint64_t end) {
     for (uint32_t worker = 0; worker < kWorkers; ++worker) {
-      PushOrder& push = pushes_.emplace_back();
+      PushArguments& push = pushes_.emplace_back();
       push.worker = IdentityOf(worker);
       ReceivedTensors::Segments segments;
       for (uint32_t v = 0; v < kVariables; ++v) {
@@ -128,8 +128,8 @@ class Steps {
 
   Harness ps_;
   std::shared_ptr<Tensor> gradient_;
-  std::vector<PushOrder> pushes_;
-  std::vector<PullOrder> pulls_;
+  std::vector<PushArguments> pushes_;
+  std::vector<PullArguments> pulls_;
   int64_t step_ = 0;
   int64_t closed_ = 0;
   int64_t accepted_ = 0;

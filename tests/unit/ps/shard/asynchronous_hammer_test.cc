@@ -41,9 +41,9 @@ bool IsWhole(const std::vector<float>& values) {
 }
 
 // As often as there is no room for it while the shard pauses.
-absl::StatusOr<PushResult> PushUntilTaken(Shard* shard, const PushOrder& order) {
+absl::StatusOr<PushResult> PushUntilTaken(Shard* shard, const PushArguments& arguments) {
   while (true) {
-    absl::StatusOr<PushResult> result = shard->Push(order);
+    absl::StatusOr<PushResult> result = shard->Push(arguments);
     if (!absl::IsResourceExhausted(result.status())) return result;
     std::this_thread::yield();
   }

@@ -48,10 +48,10 @@ Message Large(uint64_t push_seq, int64_t stamp, float value) {
   return message;
 }
 
-PullOrder SlotOf(int64_t version) {
-  PullOrder order{IdentityOf(0), GlobalStep(version), {{VariableId(0), 0, 8}}};
-  order.slot = "momentum";
-  return order;
+PullArguments SlotOf(int64_t version) {
+  PullArguments arguments{IdentityOf(0), GlobalStep(version), {{VariableId(0), 0, 8}}};
+  arguments.slot = "momentum";
+  return arguments;
 }
 
 TEST_CASE("a step is not held up by the slots that it keeps, which are those of their version") {

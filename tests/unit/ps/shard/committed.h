@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/checkpoint/checkpoint.h"
-#include "ps/shard/orders.h"
+#include "ps/shard/calls.h"
 
 namespace lockstep::ps::test {
 

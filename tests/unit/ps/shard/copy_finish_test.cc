@@ -39,7 +39,8 @@ TEST_CASE("a mean that the end of the job meets on its way is not stale, and is 
   REQUIRE(copy.shard.SetView(view).ok());
   REQUIRE(copy.shard.CreateVariables(plan).ok());
   Message half(test::Primary(), 1, 0);
-  half.Chunk(0, Shape({kSize}), values, 0, kHalf).order().mean = MeanOrder{.learning_rate = 1};
+  half.Chunk(0, Shape({kSize}), values, 0, kHalf).arguments().mean =
+      MeanArguments{.learning_rate = 1};
   // The second push gives up the first one. When the copy lets that go, it has yet to copy the
   // second one.
   bool is_over = false;
@@ -49,7 +50,7 @@ TEST_CASE("a mean that the end of the job meets on its way is not stale, and is 
           .ok());
   REQUIRE_FALSE(is_over);
   Message whole(test::Primary(), 2, 0);
-  whole.Whole(0, Shape({kSize}), values).order().mean = MeanOrder{.learning_rate = 1};
+  whole.Whole(0, Shape({kSize}), values).arguments().mean = MeanArguments{.learning_rate = 1};
   const auto pushed = copy.shard.Push(whole.Ready());
   REQUIRE(is_over);
   REQUIRE(pushed.ok());

@@ -67,8 +67,9 @@ inline absl::StatusOr<PushResult> Deliver(const StepMeans& means, Shard* copy) {
     message.Whole(static_cast<uint32_t>(mean.variable.value()), mean.shape,
                   {values, values + mean.values.num_elements()});
   }
-  message.order().mean = MeanOrder{.learning_rate = means.learning_rate, .stale = means.stale};
-  if (!means.gradients.empty()) message.order().mean->mean_of = means.gradients[0].mean_of;
+  message.arguments().mean =
+      MeanArguments{.learning_rate = means.learning_rate, .stale = means.stale};
+  if (!means.gradients.empty()) message.arguments().mean->mean_of = means.gradients[0].mean_of;
   return copy->Push(message.Ready());
 }
 

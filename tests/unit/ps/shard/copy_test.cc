@@ -248,7 +248,7 @@ TEST_CASE("a primary whose copy has taken its place shows nothing more, and send
 TEST_CASE("a mean is taken by a copy alone, and a copy takes nothing else") {
   Pair pair;
   Message mean(IdentityOf(0), 1, 0);
-  mean.Whole(1, Shape({1}), {1}).order().mean = MeanOrder{.learning_rate = 1};
+  mean.Whole(1, Shape({1}), {1}).arguments().mean = MeanArguments{.learning_rate = 1};
   CHECK(absl::IsInvalidArgument(pair.primary.shard.Push(mean.Ready()).status()));
   Message gradient(Primary(), 1, 0);
   gradient.Whole(1, Shape({1}), {1});

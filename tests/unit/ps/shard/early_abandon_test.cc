@@ -45,21 +45,22 @@ class WholeInMemory {
     row_->as<float>()[0] = value;
     const std::span<const std::byte> w = std::as_const(*dense_).view().bytes();
     const std::span<const std::byte> t = std::as_const(*row_).view().bytes();
-    order_.worker = IdentityOf(0);
-    order_.push_seq = PushSeq(push_seq);
-    order_.pieces = {
+    arguments_.worker = IdentityOf(0);
+    arguments_.push_seq = PushSeq(push_seq);
+    arguments_.pieces = {
         {VariableId(0), DType::kFloat32, Shape({kDenseSize}), 0, w.size()},
         {VariableId(1), DType::kFloat32, Shape({4, 1}), 0, sizeof(index_) + t.size(), 1}};
-    order_.tensors = test::Borrowed({w, std::as_bytes(std::span(&index_, 1)), t}, {w, t}, dense_);
+    arguments_.tensors =
+        test::Borrowed({w, std::as_bytes(std::span(&index_, 1)), t}, {w, t}, dense_);
   }
 
-  const PushOrder& order() const { return order_; }
+  const PushArguments& arguments() const { return arguments_; }
 
  private:
   const std::shared_ptr<Tensor> dense_;
   const std::shared_ptr<Tensor> row_;
   const int64_t index_ = 2;
-  PushOrder order_;
+  PushArguments arguments_;
 };
 
 TEST_CASE("a chunk that a worker takes back with its membership is made of its successor's") {
@@ -86,7 +87,7 @@ TEST_CASE("a chunk that a worker takes back with its membership is made of its s
   REQUIRE(ps.shard.Push(PartOfW(IdentityOf(1), 1, 100, 0, kChunk).Kept()).ok());
   REQUIRE_FALSE(has_left);
   const WholeInMemory whole(2, 2);
-  const auto pushed = ps.shard.Push(whole.order());
+  const auto pushed = ps.shard.Push(whole.arguments());
   REQUIRE(has_left);
   REQUIRE(pushed.ok());
   CHECK(pushed->statuses == std::vector{PushStatus::kAccepted, PushStatus::kAccepted});

@@ -241,12 +241,12 @@ TEST_CASE("gradients in a worker's own memory close early with those that come i
   Harness h(LargePlan());
   h.Grant(0, 2);
   Push(&h, Part(1, second, 0, kRange));
-  PushOrder order;
-  order.worker = IdentityOf(0);
-  order.push_seq = PushSeq(1);
-  order.pieces = {{VariableId(0), DType::kFloat32, kShape, 0, kBytes}};
-  order.tensors = Borrowed({std::as_const(*memory).view().bytes()}, memory);
-  REQUIRE(h.shard.Push(order).ok());
+  PushArguments arguments;
+  arguments.worker = IdentityOf(0);
+  arguments.push_seq = PushSeq(1);
+  arguments.pieces = {{VariableId(0), DType::kFloat32, kShape, 0, kBytes}};
+  arguments.tensors = Borrowed({std::as_const(*memory).view().bytes()}, memory);
+  REQUIRE(h.shard.Push(arguments).ok());
   const auto part = h.Pull(0, 1, {Bytes(0, kRange)});
   REQUIRE_FALSE(part.IsParked());
   Push(&h, Part(1, second, kRange, 2 * kRange));
@@ -319,9 +319,9 @@ TEST_CASE("messages are kept until their part is made, and not for a small part 
   const std::vector<float> gradient = Random(1);
   const auto push = [&](Message message) {
     message.Kept();
-    const std::weak_ptr<const void> watched = message.order().tensors.owned_segments();
-    REQUIRE(h.shard.Push(message.order()).ok());
-    message.order().tensors = {};
+    const std::weak_ptr<const void> watched = message.arguments().tensors.owned_segments();
+    REQUIRE(h.shard.Push(message.arguments()).ok());
+    message.arguments().tensors = {};
     return watched;
   };
   const auto held = push(Part(0, gradient, 0, kRange));
@@ -348,9 +348,9 @@ TEST_CASE(
   const std::vector<float> gradient = Random(1);
   Message loser = Part(1, Random(2), 0, 2 * kRange);
   loser.Kept();
-  const std::weak_ptr<const void> watched = loser.order().tensors.owned_segments();
-  REQUIRE(h.shard.Push(loser.order()).ok());
-  loser.order().tensors = {};
+  const std::weak_ptr<const void> watched = loser.arguments().tensors.owned_segments();
+  REQUIRE(h.shard.Push(loser.arguments()).ok());
+  loser.arguments().tensors = {};
   CHECK_FALSE(watched.expired());
   Push(&h, Part(0, gradient, 0, 100));
   CHECK(Push(&h, Part(0, gradient, 100, kBytes)) == PushStatus::kAccepted);

@@ -117,7 +117,7 @@ TEST_CASE("a grant that would commit a step after one that is not committed is r
   Harness h(OneVariable());
   h.Grant(0, 1);
   h.Push(0, 1, 0, 0, {1});
-  const GrantOrder next{.command = kCommand, .step = GlobalStep(1), .commit = true};
+  const GrantArguments next{.command = kCommand, .step = GlobalStep(1), .commit = true};
   const absl::Status refused = h.Grant(next).status();
   CHECK(absl::IsFailedPrecondition(refused));
   CHECK(absl::StrContains(refused.message(), "the job is at step 0"));
@@ -167,9 +167,9 @@ TEST_CASE("steps at the ends of their type are answered like any others") {
       h.Push(0, ++push_seq, step, 0, {1});
       h.Pull(0, step, {{VariableId(0)}});
       for (const char* slot : {"", "momentum"}) {
-        PullOrder order{IdentityOf(0), GlobalStep(step), {{VariableId(0)}}, true, slot};
+        PullArguments arguments{IdentityOf(0), GlobalStep(step), {{VariableId(0)}}, true, slot};
         Reply<PullResult> reply;
-        h.shard.Pull(order, reply.done());
+        h.shard.Pull(arguments, reply.done());
         CHECK_FALSE(reply.IsParked());
       }
     }

@@ -34,7 +34,7 @@ Message Halves(uint32_t worker, const std::vector<float>& values, DType type, ui
   const std::vector<uint16_t> halves = Narrowed(values, type);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(halves)).subspan(offset);
   const auto piece = bytes.first(size.value_or(bytes.size()));
-  message.order().pieces.push_back({VariableId(0), type, kShape, offset, piece.size()});
+  message.arguments().pieces.push_back({VariableId(0), type, kShape, offset, piece.size()});
   message.payload().assign(piece.begin(), piece.end());
   return message;
 }
@@ -116,7 +116,7 @@ TEST_CASE("what is malformed in half the width is refused, naming the variable")
     return std::string(status.message());
   };
   Message beyond = Halves(0, kGradient, DType::kFloat16);
-  beyond.order().pieces[0].size = 20;
+  beyond.arguments().pieces[0].size = 20;
   CHECK(absl::StrContains(refusal(beyond), "\"w\" (0): expected bytes in [0, 10), got 20 bytes"));
   REQUIRE(h.shard.Push(Halves(0, kGradient, DType::kFloat16, 0, 4).Ready()).ok());
   CHECK(absl::StrContains(refusal(Halves(0, kGradient, DType::kBFloat16, 4, 6)),
@@ -164,9 +164,9 @@ TEST_CASE("a gradient in half the width is held where the worker wrote it, too")
   const auto memory = std::make_shared<Tensor>(DType::kBFloat16, kShape);
   Narrow(kGradient, DType::kBFloat16, memory->data());
   Message message = Halves(0, kGradient, DType::kBFloat16);
-  PushOrder order = message.order();
-  order.tensors = Borrowed({std::as_const(*memory).view().bytes()}, memory);
-  REQUIRE(h.shard.Push(order).ok());
+  PushArguments arguments = message.arguments();
+  arguments.tensors = Borrowed({std::as_const(*memory).view().bytes()}, memory);
+  REQUIRE(h.shard.Push(arguments).ok());
   CHECK(h.shard.Report().held_bytes == 0);
   REQUIRE(h.shard.Push(Halves(1, kOther, DType::kBFloat16).Ready()).ok());
   CHECK(h.Read(1, 0) ==

@@ -136,12 +136,12 @@ class Hammer {
   }
 
   std::vector<std::vector<float>> PullAll(uint32_t worker, int64_t version) {
-    PullOrder order{IdentityOf(worker), GlobalStep(version), {}};
+    PullArguments arguments{IdentityOf(worker), GlobalStep(version), {}};
     for (uint32_t variable = 0; variable < sizes_.size(); ++variable) {
-      order.pieces.push_back({VariableId(variable)});
+      arguments.pieces.push_back({VariableId(variable)});
     }
-    const auto pulled =
-        Await<PullResult>([&](Callback<PullResult> done) { shard_.Pull(order, std::move(done)); });
+    const auto pulled = Await<PullResult>(
+        [&](Callback<PullResult> done) { shard_.Pull(arguments, std::move(done)); });
     Check(pulled.ok());
     std::vector<std::vector<float>> values;
     if (!pulled.ok()) return values;
@@ -214,16 +214,16 @@ class Hammer {
                               std::min(chunk, bytes - at));
       }
     }
-    std::vector<size_t> order;
+    std::vector<size_t> arguments;
     for (size_t i = 0; i < messages.size(); ++i) {
-      order.push_back(i);
-      if (random() % 4 == 0) order.push_back(i);
+      arguments.push_back(i);
+      if (random() % 4 == 0) arguments.push_back(i);
     }
-    std::shuffle(order.begin(), order.end(), random);
+    std::shuffle(arguments.begin(), arguments.end(), random);
     const size_t bytes_at_a_time = sizes_ == kLargeSizes ? 30'000 : 100;
     const auto send = [&](size_t first) {
-      for (size_t i = first; i < order.size(); i += 2) {
-        Message copy = messages[order[i]];
+      for (size_t i = first; i < arguments.size(); i += 2) {
+        Message copy = messages[arguments[i]];
         Check(shard_.Push(i % 3 == 0 ? copy.Ready(bytes_at_a_time) : copy.Kept(bytes_at_a_time))
                   .ok());
       }

@@ -28,33 +28,33 @@ class Gradients {
   // Of one variable, whole unless it says otherwise.
   absl::StatusOr<PushResult> Push(Shard* shard, uint32_t worker, uint64_t push_seq, int64_t stamp,
                                   uint64_t offset = 0, uint64_t size = 0, size_t shift = 0) {
-    PushOrder order;
-    order.worker = IdentityOf(worker);
-    order.push_seq = PushSeq(push_seq);
-    order.local_step = GlobalStep(stamp);
+    PushArguments arguments;
+    arguments.worker = IdentityOf(worker);
+    arguments.push_seq = PushSeq(push_seq);
+    arguments.local_step = GlobalStep(stamp);
     if (size == 0) size = size_ * sizeof(float);
-    order.pieces.push_back(
+    arguments.pieces.push_back(
         {VariableId(0), DType::kFloat32, Shape({static_cast<int64_t>(size_)}), offset, size});
     const std::span<const float> all(data_ + shift, size_);
-    order.tensors = Borrowed({std::as_bytes(all).subspan(offset, size)}, memory_);
-    return shard->Push(order);
+    arguments.tensors = Borrowed({std::as_bytes(all).subspan(offset, size)}, memory_);
+    return shard->Push(arguments);
   }
   // Of one table of four rows: the slices of these.
   absl::StatusOr<PushResult> PushRows(Shard* shard, uint32_t worker, uint64_t push_seq,
                                       int64_t stamp, const std::vector<int64_t>& rows,
                                       size_t shift = 0) {
-    PushOrder order;
-    order.worker = IdentityOf(worker);
-    order.push_seq = PushSeq(push_seq);
-    order.local_step = GlobalStep(stamp);
+    PushArguments arguments;
+    arguments.worker = IdentityOf(worker);
+    arguments.push_seq = PushSeq(push_seq);
+    arguments.local_step = GlobalStep(stamp);
     const auto indices = std::as_bytes(std::span(rows));
     const auto width = static_cast<int64_t>(size_ / rows.size());
     const std::span<const std::byte> values = std::as_bytes(std::span(data_ + shift, size_));
     // The indices cut somewhere.
-    order.tensors = Borrowed({indices.first(8), indices.subspan(8), values}, {values}, memory_);
-    order.pieces.push_back({VariableId(0), DType::kFloat32, Shape({4, width}), 0,
-                            indices.size() + values.size(), static_cast<int64_t>(rows.size())});
-    return shard->Push(order);
+    arguments.tensors = Borrowed({indices.first(8), indices.subspan(8), values}, {values}, memory_);
+    arguments.pieces.push_back({VariableId(0), DType::kFloat32, Shape({4, width}), 0,
+                                indices.size() + values.size(), static_cast<int64_t>(rows.size())});
+    return shard->Push(arguments);
   }
   float& operator[](size_t i) { return data_[i]; }
   // The worker is gone.

@@ -69,7 +69,7 @@ CreateVariablesRequest Plan(const std::vector<int64_t>& sizes, uint32_t replicas
   return PlanOf(PlacementOf(specs), replicas, replicas);
 }
 
-GrantOrder Committing(int64_t step, uint32_t required) {
+GrantArguments Committing(int64_t step, uint32_t required) {
   return {.command = kCommand,
           .step = GlobalStep(step),
           .required = required,
@@ -100,16 +100,16 @@ TEST_CASE("a push of what lies whole in its worker's memory locks once less") {
   LockCounter locks(h);
   const auto memory = std::make_shared<Tensor>(Tensor::Zeros(DType::kFloat32, Shape({256})));
   const auto order_of = [&](uint32_t worker) {
-    PushOrder order{.worker = IdentityOf(worker), .push_seq = PushSeq(1)};
+    PushArguments arguments{.worker = IdentityOf(worker), .push_seq = PushSeq(1)};
     ReceivedTensors::Segments values;
     for (uint32_t variable = 0; variable < sizes.size(); ++variable) {
       const uint64_t bytes = sizes[variable] * sizeof(float);
-      order.pieces.push_back(
+      arguments.pieces.push_back(
           {VariableId(variable), DType::kFloat32, Shape({sizes[variable]}), 0, bytes});
       values.push_back(std::as_const(*memory).view().bytes().first(bytes));
     }
-    order.tensors = test::Borrowed(values, memory);
-    return order;
+    arguments.tensors = test::Borrowed(values, memory);
+    return arguments;
   };
   const auto closed = h.Grant(Committing(0, 2));
   CHECK(locks.CountOf([&] { CHECK(h.shard.Push(order_of(0)).ok()); }) == 1);
@@ -134,9 +134,9 @@ TEST_CASE("early chunks lock once more, and a step that is kept locks no more") 
   plan.set_every_replica_counts(true);
   Harness h(plan);
   LockCounter locks(h);
-  GrantOrder order = Committing(0, 1);
-  order.keep_values = true;
-  const auto closed = h.Grant(order);
+  GrantArguments arguments = Committing(0, 1);
+  arguments.keep_values = true;
+  const auto closed = h.Grant(arguments);
   const std::vector<float> values(kLarge, 1);
   const uint64_t chunk = kLarge * sizeof(float) / 3;
   for (uint64_t part = 0; part < 3; ++part) {

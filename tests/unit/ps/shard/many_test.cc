@@ -33,7 +33,7 @@ TEST_CASE("a push of many pieces is checked piece by piece") {
     auto catalog =
         std::make_shared<const Catalog>(*Catalog::Create(ManyVariables(count), ShardIndex(0)));
     return [catalog, message = OneOfEach(count, 1, 0)] {
-      CHECK(catalog->ResolvePush(message->order()).ok());
+      CHECK(catalog->ResolvePush(message->arguments()).ok());
     };
   });
 }
@@ -58,7 +58,7 @@ TEST_CASE("a step of many variables, with pulls that wait for each, closes one b
       for (uint32_t i = 0; i < count; ++i) all.push_back({VariableId(i)});
       const auto whole = h->Pull(0, 1, std::move(all));
       const auto closed = h->Grant(0, 1);
-      REQUIRE(h->shard.Push(message->order()).ok());
+      REQUIRE(h->shard.Push(message->arguments()).ok());
       CHECK(closed.status().ok());
       CHECK(whole.status().ok());
       CHECK(answered == static_cast<int>(count));

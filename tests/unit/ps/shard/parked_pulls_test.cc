@@ -103,12 +103,12 @@ TEST_CASE("a pull that lacks another part waits on for that, in its order") {
   CHECK(first.IsParked());
   waiting.Retry(a, Anything);
   CHECK(waiting.pulls.size() == 2);
-  std::vector<uint32_t> order;
+  std::vector<uint32_t> arguments;
   waiting.Retry(b, [&](ParkedPull* pull) {
-    order.push_back(pull->worker.worker.value());
+    arguments.push_back(pull->worker.worker.value());
     return PullResult();
   });
-  CHECK(order == std::vector<uint32_t>{0, 1});
+  CHECK(arguments == std::vector<uint32_t>{0, 1});
   CHECK(first.status().ok());
   CHECK(second.calls() == 1);
 }
@@ -211,9 +211,9 @@ TEST_CASE("a caller that goes away leaves no pull behind") {
   for (int i = 0; i < 100; ++i) {
     Reply<PullResult> reply;
     const auto ticket = std::make_shared<PullTicket>();
-    PullOrder order{IdentityOf(0), GlobalStep(int64_t{1} << 40), {{VariableId(0)}}};
-    order.ticket = ticket;
-    h.shard.Pull(order, reply.done());
+    PullArguments arguments{IdentityOf(0), GlobalStep(int64_t{1} << 40), {{VariableId(0)}}};
+    arguments.ticket = ticket;
+    h.shard.Pull(arguments, reply.done());
     REQUIRE(reply.IsParked());
     h.shard.CancelPull(ticket.get());
     CHECK(absl::IsCancelled(reply.status()));
@@ -228,9 +228,9 @@ TEST_CASE("a caller that goes away before its pull parks leaves nothing behind")
   const auto ticket = std::make_shared<PullTicket>();
   h.shard.CancelPull(ticket.get());
   Reply<PullResult> pull;
-  PullOrder order{IdentityOf(0), GlobalStep(1), {{VariableId(0)}}};
-  order.ticket = ticket;
-  h.shard.Pull(order, pull.done());
+  PullArguments arguments{IdentityOf(0), GlobalStep(1), {{VariableId(0)}}};
+  arguments.ticket = ticket;
+  h.shard.Pull(arguments, pull.done());
   CHECK(absl::IsCancelled(pull.status()));
 }
 

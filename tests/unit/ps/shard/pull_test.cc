@@ -149,10 +149,10 @@ TEST_CASE("a reader's values stay as they are while steps go on") {
 TEST_CASE("kept values stay readable under their number until they are released") {
   Harness h(OneVariable());
   for (int64_t step = 0; step < 4; ++step) {
-    GrantOrder grant{.command = kCommand,
-                     .step = GlobalStep(step),
-                     .learning_rate = 1.0f,
-                     .keep_values = step == 0};
+    GrantArguments grant{.command = kCommand,
+                         .step = GlobalStep(step),
+                         .learning_rate = 1.0f,
+                         .keep_values = step == 0};
     h.Grant(grant);
     h.Push(0, step + 1, step, 0, {1});
   }

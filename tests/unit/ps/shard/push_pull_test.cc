@@ -25,7 +25,7 @@ using test::ViewOf;
 const std::vector<PushStatus> kAccepted = {PushStatus::kAccepted};
 const std::vector<PushStatus> kStale = {PushStatus::kStale};
 
-GrantOrder Committing(int64_t step, uint32_t required, bool last = false) {
+GrantArguments Committing(int64_t step, uint32_t required, bool last = false) {
   return {.command = kCommand,
           .step = GlobalStep(step),
           .required = required,
@@ -34,14 +34,14 @@ GrantOrder Committing(int64_t step, uint32_t required, bool last = false) {
           .last = last};
 }
 
-NextOrder NextOf(uint32_t worker, int64_t version, uint64_t dequeue_seq) {
+NextStepArguments NextOf(uint32_t worker, int64_t version, uint64_t dequeue_seq) {
   return {.dequeue_seq = DequeueSeq(dequeue_seq),
-          .pull = PullOrder{.worker = IdentityOf(worker),
-                            .version = GlobalStep(version),
-                            .pieces = {{VariableId(0)}}}};
+          .pull = PullArguments{.worker = IdentityOf(worker),
+                                .version = GlobalStep(version),
+                                .pieces = {{VariableId(0)}}}};
 }
 
-Reply<PushPullResult> PushPull(Harness& ps, Message message, NextOrder next) {
+Reply<PushPullResult> PushPull(Harness& ps, Message message, NextStepArguments next) {
   Reply<PushPullResult> reply;
   PushPull(&ps.shard, message.Ready(), std::move(next), reply.done());
   return reply;
@@ -163,7 +163,7 @@ TEST_CASE("a gradient that is refused is answered with the error") {
 TEST_CASE("a pull that is refused costs neither the statuses nor the token") {
   Harness ps(OneVariable());
   ps.Grant(Committing(0, 1));
-  NextOrder next = NextOf(0, 1, 1);
+  NextStepArguments next = NextOf(0, 1, 1);
   next.pull->pieces = {{VariableId(7)}};
   const auto reply =
       PushPull(ps, Message(IdentityOf(0), 1, 0).Whole(0, Shape({1}), {1}), std::move(next));
@@ -288,7 +288,7 @@ TEST_CASE("a step that a chief takes back and another one grants again ends for 
   const auto second = PushPull(ps, 1, 0);
   CHECK(first.IsParked());
   CHECK(second.IsParked());
-  GrantOrder grant = Committing(0, 2);
+  GrantArguments grant = Committing(0, 2);
   grant.command = view.command;
   ps.Grant(grant);
   CheckAll(first, kAccepted, 1, -1);
@@ -305,12 +305,12 @@ TEST_CASE("joined or alone, every replica is told the same and the values are th
     Harness ps(OneVariable(kWorkers, required));
     for (int64_t step = 0; step < 6; ++step) {
       ps.Grant(Committing(step, required));
-      std::vector<uint32_t> order = {0, 1, 2, 3};
-      std::shuffle(order.begin(), order.end(), random);
+      std::vector<uint32_t> arguments = {0, 1, 2, 3};
+      std::shuffle(arguments.begin(), arguments.end(), random);
       const float value = -static_cast<float>(step + 1);
       std::vector<Reply<PushPullResult>> waiting;
       uint32_t pushed = 0;
-      for (const uint32_t worker : order) {
+      for (const uint32_t worker : arguments) {
         const bool is_late = pushed >= required;
         const auto count = static_cast<uint64_t>(step) + 1;
         const std::vector<PushStatus>& verdict = is_late ? kStale : kAccepted;

@@ -44,28 +44,30 @@ TEST_CASE("what is malformed is refused, stale or not, naming the variable, and 
     std::function<void(Message*)> spoil;
   };
   const Case cases[] = {
-      {"variable 9: unknown", [](Message* m) { m->order().pieces[0].variable = VariableId(9); }},
-      {"\"b\" (1): twice", [](Message* m) { m->order().pieces[0].variable = VariableId(1); }},
+      {"variable 9: unknown",
+       [](Message* m) { m->arguments().pieces[0].variable = VariableId(9); }},
+      {"\"b\" (1): twice", [](Message* m) { m->arguments().pieces[0].variable = VariableId(1); }},
       {"\"a\" (0): expected dtype float32, bfloat16 or float16, got float64",
-       [](Message* m) { m->order().pieces[0].dtype = DType::kFloat64; }},
+       [](Message* m) { m->arguments().pieces[0].dtype = DType::kFloat64; }},
       {"\"b\" (1): expected shape [4], got [2,2]",
        [](Message* m) {
-         m->order().pieces[1].shape = Shape({2, 2});
+         m->arguments().pieces[1].shape = Shape({2, 2});
        }},
       {"\"a\" (0): expected bytes in [0, 16), got 16 bytes from offset 4",
-       [](Message* m) { m->order().pieces[0].offset = 4; }},
+       [](Message* m) { m->arguments().pieces[0].offset = 4; }},
       {"\"a\" (0): expected bytes in [0, 16), got 16 bytes from offset 18446744073709551615",
-       [](Message* m) { m->order().pieces[0].offset = ~uint64_t{0}; }},
+       [](Message* m) { m->arguments().pieces[0].offset = ~uint64_t{0}; }},
       {"\"a\" (0): expected bytes in [0, 16), got 18446744073709551615 bytes",
-       [](Message* m) { m->order().pieces[0].size = ~uint64_t{0}; }},
-      {"\"a\" (0): expected bytes, got none", [](Message* m) { m->order().pieces[0].size = 0; }},
+       [](Message* m) { m->arguments().pieces[0].size = ~uint64_t{0}; }},
+      {"\"a\" (0): expected bytes, got none",
+       [](Message* m) { m->arguments().pieces[0].size = 0; }},
       {"expected a payload of 32 bytes, got 31", [](Message* m) { m->payload().pop_back(); }},
       {"expected a payload of 32 bytes, got 33",
        [](Message* m) { m->payload().push_back(std::byte{1}); }},
       {"expected a payload of 28 bytes, got 32",
-       [](Message* m) { m->order().pieces[1].size = 12; }},
-      {"expected a payload of 0 bytes, got 32", [](Message* m) { m->order().ask = true; }},
-      {"push_seq counts from 1", [](Message* m) { m->order().push_seq = PushSeq(0); }},
+       [](Message* m) { m->arguments().pieces[1].size = 12; }},
+      {"expected a payload of 0 bytes, got 32", [](Message* m) { m->arguments().ask = true; }},
+      {"push_seq counts from 1", [](Message* m) { m->arguments().push_seq = PushSeq(0); }},
   };
   for (const int64_t stamp : {0, -1}) {
     for (const Case& c : cases) {

@@ -43,25 +43,25 @@ CreateVariablesRequest Plan() {
 class StateMessage {
  public:
   explicit StateMessage(int64_t step) {
-    order_.worker = Primary();
-    order_.step = GlobalStep(step);
+    arguments_.worker = Primary();
+    arguments_.step = GlobalStep(step);
   }
   StateMessage& Piece(uint32_t variable, const std::string& slot, uint64_t first,
                       const std::vector<float>& values) {
-    order_.pieces.push_back(
+    arguments_.pieces.push_back(
         {VariableId(variable), slot, first * sizeof(float), values.size() * sizeof(float)});
     const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
     payload_.insert(payload_.end(), bytes, bytes + values.size() * sizeof(float));
     return *this;
   }
-  StateOrder& order() { return order_; }
-  const StateOrder& Ready() {
-    order_.tensors = ReceivedTensors(ReceivedTensors::Segments{payload_});
-    return order_;
+  StateArguments& arguments() { return arguments_; }
+  const StateArguments& Ready() {
+    arguments_.tensors = ReceivedTensors(ReceivedTensors::Segments{payload_});
+    return arguments_;
   }
 
  private:
-  StateOrder order_;
+  StateArguments arguments_;
   std::vector<std::byte> payload_;
 };
 
@@ -72,13 +72,13 @@ struct NewCopy : test::Harness {
   }
   absl::StatusOr<bool> Begin(int64_t step = kBegin) {
     StateMessage message(step);
-    message.order().begins = true;
-    return shard.PutState(message.order());
+    message.arguments().begins = true;
+    return shard.PutState(message.arguments());
   }
   absl::StatusOr<bool> Complete(int64_t step) {
     StateMessage message(step);
-    message.order().completes = true;
-    return shard.PutState(message.order());
+    message.arguments().completes = true;
+    return shard.PutState(message.arguments());
   }
   // All of the state, and that it is complete.
   void PutAll(int64_t step) {
@@ -93,7 +93,7 @@ struct NewCopy : test::Harness {
                                   const std::vector<float>& values) {
     Message message(Primary(), static_cast<uint64_t>(step) + 1, step);
     message.Whole(variable, Shape({static_cast<int64_t>(values.size())}), values);
-    message.order().mean = MeanOrder{.learning_rate = 1};
+    message.arguments().mean = MeanArguments{.learning_rate = 1};
     return shard.Push(message.Ready());
   }
   void Step(int64_t step) {
@@ -189,11 +189,11 @@ TEST_CASE("malformed state is refused, naming what is wrong") {
     return std::string(status.message());
   };
   StateMessage begins(-1);
-  begins.order().begins = true;
+  begins.arguments().begins = true;
   CHECK(absl::StrContains(refusal(begins), "begins at step -1"));
   StateMessage scalars(kBegin);
-  scalars.order().begins = true;
-  scalars.order().scalars = {1};
+  scalars.arguments().begins = true;
+  scalars.arguments().scalars = {1};
   CHECK(absl::StrContains(refusal(scalars), "expected 0, got 1"));
   REQUIRE(copy.Begin().ok());
   CHECK(absl::StrContains(refusal(StateMessage(kBegin).Piece(0, "adam", 0, {1})),
@@ -201,28 +201,28 @@ TEST_CASE("malformed state is refused, naming what is wrong") {
   CHECK(absl::StrContains(refusal(StateMessage(kBegin).Piece(9, "", 0, {1})), "9"));
   CHECK(absl::StrContains(refusal(StateMessage(kBegin).Piece(1, "", 1, {1})), "bytes in [0, 4)"));
   StateMessage torn(kBegin);
-  torn.Piece(1, "", 0, {1}).order().pieces[0].size = 2;
+  torn.Piece(1, "", 0, {1}).arguments().pieces[0].size = 2;
   CHECK(absl::StrContains(refusal(torn), "expected 2 bytes"));
 }
 
 TEST_CASE("state is for a copy alone, and from its primary") {
   NewCopy copy;
   StateMessage stranger(kBegin);
-  stranger.order().begins = true;
-  stranger.order().worker = test::IdentityOf(0);
-  CHECK(absl::IsUnavailable(copy.shard.PutState(stranger.order()).status()));
+  stranger.arguments().begins = true;
+  stranger.arguments().worker = test::IdentityOf(0);
+  CHECK(absl::IsUnavailable(copy.shard.PutState(stranger.arguments()).status()));
 
   CreateVariablesRequest plan = Plan();
   plan.set_awaits_state(false);
   test::Harness primary(plan);
   StateMessage begins(kBegin);
-  begins.order().begins = true;
-  CHECK_FALSE(primary.shard.PutState(begins.order()).ok());
+  begins.arguments().begins = true;
+  CHECK_FALSE(primary.shard.PutState(begins.arguments()).ok());
   test::Harness whole;
   REQUIRE(whole.shard.SetView(CopysView()).ok());
   REQUIRE(whole.shard.CreateVariables(plan).ok());
   CHECK_FALSE(whole.shard.GetView().awaits_state);
-  CHECK(absl::IsFailedPrecondition(whole.shard.PutState(begins.order()).status()));
+  CHECK(absl::IsFailedPrecondition(whole.shard.PutState(begins.arguments()).status()));
 }
 
 TEST_CASE("a request for a new copy that comes late leaves the copy as it is") {

@@ -307,11 +307,11 @@ class Simulation {
 
   void Pull(uint32_t index) {
     Waiting waiting{static_cast<int64_t>(Draw(model_->step() + 3)), {}, {}, index};
-    PullOrder order{Identity(index), GlobalStep(waiting.version), {}};
+    PullArguments arguments{Identity(index), GlobalStep(waiting.version), {}};
     for (size_t variable = 0; variable < sizes_.size(); ++variable) {
       if (!Chance(0.6)) continue;
       waiting.variables.push_back(variable);
-      order.pieces.push_back({VariableId(static_cast<uint32_t>(variable))});
+      arguments.pieces.push_back({VariableId(static_cast<uint32_t>(variable))});
     }
     if (waiting.variables.empty()) return;
     int64_t newest = model_->newest(waiting.variables[0]);
@@ -320,7 +320,7 @@ class Simulation {
       newest = std::min(newest, model_->newest(variable));
       is_kept = is_kept && waiting.version >= model_->newest(variable) - 1;
     }
-    shard_.Pull(order, waiting.reply.done());
+    shard_.Pull(arguments, waiting.reply.done());
     REQUIRE(waiting.reply.IsParked() == (waiting.version > newest));
     if (waiting.reply.IsParked()) return waiting_.push_back(waiting);
     CheckPulled(waiting, is_kept ? waiting.version : newest);

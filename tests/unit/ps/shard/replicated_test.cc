@@ -32,7 +32,7 @@ CreateVariablesRequest Replicated(uint32_t replicas = 1) {
   return plan;
 }
 
-GrantOrder Keeping(int64_t step, bool values, bool slots) {
+GrantArguments Keeping(int64_t step, bool values, bool slots) {
   return {.command = kCommand,
           .step = GlobalStep(step),
           .learning_rate = 1,
@@ -43,9 +43,9 @@ GrantOrder Keeping(int64_t step, bool values, bool slots) {
 
 absl::StatusOr<bool> Store(Harness* harness, int64_t version, std::vector<StoredPiece> pieces,
                            const std::vector<float>& values, uint32_t worker = 0) {
-  StoreOrder order{IdentityOf(worker), GlobalStep(version), std::move(pieces), {}};
-  order.tensors = ReceivedTensors(PayloadOf(std::as_bytes(std::span(values)), 3));
-  return harness->shard.Store(order);
+  StoreArguments arguments{IdentityOf(worker), GlobalStep(version), std::move(pieces), {}};
+  arguments.tensors = ReceivedTensors(PayloadOf(std::as_bytes(std::span(values)), 3));
+  return harness->shard.Store(arguments);
 }
 
 StoredPiece All(uint32_t variable, const std::string& slot = "") {
@@ -75,7 +75,7 @@ TEST_CASE("a step closes with the loss alone, and nobody may push what the worke
 
 TEST_CASE("what a lost worker has pushed counts no more, and its successor pushes again") {
   Harness harness(Replicated(2));
-  GrantOrder grant = Keeping(0, false, false);
+  GrantArguments grant = Keeping(0, false, false);
   grant.required = 2;
   const auto closed = harness.Grant(grant);
   REQUIRE(harness.Push(1, 1, 0, kLoss, {1}) == PushStatus::kAccepted);
@@ -102,7 +102,7 @@ TEST_CASE("with SHRINK a step needs those who are there, and closes when somebod
   plan.mutable_sync()->set_token_policy(PER_REPLICA);
   plan.mutable_sync()->set_replicas_to_aggregate(3);
   Harness harness(plan);
-  GrantOrder grant = Keeping(0, false, false);
+  GrantArguments grant = Keeping(0, false, false);
   grant.required = 3;
   const auto closed = harness.Grant(grant);
   REQUIRE(harness.Push(0, 1, 0, kLoss, {1}) == PushStatus::kAccepted);
@@ -229,7 +229,7 @@ TEST_CASE("a version that no grant kept cannot be saved") {
 
 TEST_CASE("`done` counts as the token of the last step") {
   Harness harness(Replicated());
-  GrantOrder last = Keeping(0, true, true);
+  GrantArguments last = Keeping(0, true, true);
   last.last = true;
   harness.Grant(last);
   PushLoss(&harness, 0);

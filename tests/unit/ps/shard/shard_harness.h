@@ -91,9 +91,9 @@ inline View ViewOf(uint32_t workers, uint32_t shard = 0) {
 class Message {
  public:
   Message(const WorkerIdentity& worker, uint64_t push_seq, int64_t local_step) {
-    order_.worker = worker;
-    order_.push_seq = PushSeq(push_seq);
-    order_.local_step = GlobalStep(local_step);
+    arguments_.worker = worker;
+    arguments_.push_seq = PushSeq(push_seq);
+    arguments_.local_step = GlobalStep(local_step);
   }
 
   Message& Whole(uint32_t variable, const Shape& shape, const std::vector<float>& values) {
@@ -101,7 +101,7 @@ class Message {
   }
   Message& Chunk(uint32_t variable, const Shape& shape, const std::vector<float>& values,
                  uint64_t offset, uint64_t size) {
-    order_.pieces.push_back({VariableId(variable), DType::kFloat32, shape, offset, size});
+    arguments_.pieces.push_back({VariableId(variable), DType::kFloat32, shape, offset, size});
     const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
     payload_.insert(payload_.end(), bytes + offset, bytes + offset + size);
     return *this;
@@ -115,39 +115,39 @@ class Message {
     if (!values.empty()) {
       std::memcpy(bytes.data() + indices.size() * 8, values.data(), values.size() * 4);
     }
-    order_.pieces.push_back({VariableId(variable), DType::kFloat32, shape, offset,
-                             size.value_or(bytes.size() - offset),
-                             static_cast<int64_t>(indices.size())});
+    arguments_.pieces.push_back({VariableId(variable), DType::kFloat32, shape, offset,
+                                 size.value_or(bytes.size() - offset),
+                                 static_cast<int64_t>(indices.size())});
     const auto begin = bytes.begin() + offset;
-    payload_.insert(payload_.end(), begin, begin + order_.pieces.back().size);
+    payload_.insert(payload_.end(), begin, begin + arguments_.pieces.back().size);
     return *this;
   }
   Message& Ask(uint32_t variable) {
-    order_.ask = true;
-    order_.pieces.push_back({.variable = VariableId(variable)});
+    arguments_.ask = true;
+    arguments_.pieces.push_back({.variable = VariableId(variable)});
     return *this;
   }
 
-  PushOrder& order() { return order_; }
+  PushArguments& arguments() { return arguments_; }
   std::vector<std::byte>& payload() { return payload_; }
 
   // The order with its payload; valid while the message is.
-  const PushOrder& Ready(size_t cut = 7) {
+  const PushArguments& Ready(size_t cut = 7) {
     ReceivedTensors::Segments segments;
     for (size_t at = 0; at < payload_.size(); at += cut) {
       segments.emplace_back(payload_.data() + at, std::min(cut, payload_.size() - at));
     }
-    order_.tensors = ReceivedTensors(std::move(segments));
-    return order_;
+    arguments_.tensors = ReceivedTensors(std::move(segments));
+    return arguments_;
   }
   // The order with a payload that the shard may keep beyond the message.
-  const PushOrder& Kept(size_t cut = 50'021) {
-    order_.tensors = ReceivedTensors(lockstep::test::PayloadOf(payload_, cut));
-    return order_;
+  const PushArguments& Kept(size_t cut = 50'021) {
+    arguments_.tensors = ReceivedTensors(lockstep::test::PayloadOf(payload_, cut));
+    return arguments_;
   }
 
  private:
-  PushOrder order_;
+  PushArguments arguments_;
   std::vector<std::byte> payload_;
 };
 
@@ -207,9 +207,9 @@ class Harness {
                   .required = required,
                   .learning_rate = learning_rate});
   }
-  Reply<ClosedStep> Grant(const GrantOrder& order) {
+  Reply<ClosedStep> Grant(const GrantArguments& arguments) {
     Reply<ClosedStep> reply;
-    shard.Grant(order, reply.done());
+    shard.Grant(arguments, reply.done());
     return reply;
   }
   Reply<PullResult> Pull(uint32_t worker, int64_t version, std::vector<PullPiece> pieces) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ps/ledger/push_ledger.h"
-#include "ps/shard/orders.h"
+#include "ps/shard/calls.h"
 
 namespace lockstep::ps::test {
 

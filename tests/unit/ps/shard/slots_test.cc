@@ -99,15 +99,15 @@ TEST_CASE("one pull has no more averages or slots copied than a message takes") 
   Harness harness(plan);
   for (const std::string slot : {"", "momentum"}) {
     CAPTURE(slot);
-    PullOrder order{.worker = test::IdentityOf(0), .version = GlobalStep(1), .slot = slot};
-    order.averages = slot.empty();
-    order.pieces.assign(4, {VariableId(0)});
+    PullArguments arguments{.worker = test::IdentityOf(0), .version = GlobalStep(1), .slot = slot};
+    arguments.averages = slot.empty();
+    arguments.pieces.assign(4, {VariableId(0)});
     test::Reply<PullResult> fits;
-    harness.shard.Pull(order, fits.done());
+    harness.shard.Pull(arguments, fits.done());
     CHECK(absl::IsFailedPrecondition(fits.status()));  // the version is not kept
-    order.pieces.push_back({.variable = VariableId(0), .offset = 0, .size = 1});
+    arguments.pieces.push_back({.variable = VariableId(0), .offset = 0, .size = 1});
     test::Reply<PullResult> beyond;
-    harness.shard.Pull(order, beyond.done());
+    harness.shard.Pull(arguments, beyond.done());
     CHECK(absl::IsInvalidArgument(beyond.status()));
     CHECK(absl::StrContains(beyond.status().message(), "of at most 16777216 bytes of rows, "));
   }

@@ -104,17 +104,17 @@ TEST_CASE("what is malformed is refused with the variable's name and changes not
         "variable \"table\" (1): expected shape [4,2], got [4,3]");
 
   Message wrong_dtype = rows({0});
-  wrong_dtype.order().pieces[0].dtype = DType::kFloat64;
+  wrong_dtype.arguments().pieces[0].dtype = DType::kFloat64;
   CHECK(ErrorOf(&f, wrong_dtype) == "variable \"table\" (1): expected dtype float32, got float64");
   Message negative = rows({0});
-  negative.order().pieces[0].rows = -1;
+  negative.arguments().pieces[0].rows = -1;
   CHECK(absl::StartsWith(ErrorOf(&f, negative),
                          "variable \"table\" (1): expected a sparse gradient that is no larger"));
   Message huge = rows({0});
-  huge.order().pieces[0].rows = std::numeric_limits<int64_t>::max() / 2;
+  huge.arguments().pieces[0].rows = std::numeric_limits<int64_t>::max() / 2;
   CHECK(absl::StrContains(ErrorOf(&f, huge), "Merge them"));
   Message fewer = rows({0, 1});
-  fewer.order().pieces[0].rows = 1;
+  fewer.arguments().pieces[0].rows = 1;
   CHECK(ErrorOf(&f, fewer) ==
         "variable \"table\" (1): expected bytes in [0, 16), got 32 bytes from offset 0");
   Message dense = From(0, 7, stamp).Whole(1, kTable, std::vector<float>(8, 1));

@@ -118,16 +118,16 @@ TEST_CASE("the commit moves the step and hands out the tokens") {
 
 TEST_CASE("with one shard the grant carries the commit: tokens first, then the answer") {
   Harness h(OneVariable());
-  std::vector<std::string> order;
+  std::vector<std::string> arguments;
   h.shard.DequeueToken({IdentityOf(0), DequeueSeq(1)}, [&](absl::StatusOr<Token> token) {
-    order.push_back(token.ok() && token->step == GlobalStep(1) ? "token 1" : "?");
+    arguments.push_back(token.ok() && token->step == GlobalStep(1) ? "token 1" : "?");
   });
-  GrantOrder grant{.command = kCommand, .step = GlobalStep(0), .commit = true};
+  GrantArguments grant{.command = kCommand, .step = GlobalStep(0), .commit = true};
   h.shard.Grant(grant, [&](absl::StatusOr<ClosedStep> closed) {
-    order.push_back(closed.ok() ? "closed" : "?");
+    arguments.push_back(closed.ok() ? "closed" : "?");
   });
   h.Push(0, 1, 0, 0, {1});
-  CHECK(order == std::vector<std::string>{"token 1", "closed"});
+  CHECK(arguments == std::vector<std::string>{"token 1", "closed"});
   CHECK(h.shard.GetView().global_step == GlobalStep(1));
   // The last step: tokens say that all is done.
   const auto token = h.Dequeue(0, 2);
@@ -145,7 +145,7 @@ TEST_CASE("a commit that comes with a repeated grant is made up for") {
   h.Grant(0, 1);
   h.Push(0, 1, 0, 0, {1});
   CHECK(h.shard.GetView().global_step == GlobalStep(0));
-  GrantOrder grant{.command = kCommand, .step = GlobalStep(0), .commit = true};
+  GrantArguments grant{.command = kCommand, .step = GlobalStep(0), .commit = true};
   CHECK(h.Grant(grant).status().ok());
   CHECK(h.shard.GetView().global_step == GlobalStep(1));
 }
@@ -213,7 +213,7 @@ TEST_CASE("Adam's powers advance once per step for all variables of a shard") {
 
 TEST_CASE("FIFO drains old tokens after the last commit and then says done") {
   Harness h(OneVariable(1, 1, FIFO));
-  GrantOrder grant{.command = kCommand, .step = GlobalStep(0), .commit = true, .last = true};
+  GrantArguments grant{.command = kCommand, .step = GlobalStep(0), .commit = true, .last = true};
   h.Grant(grant);
   h.Push(0, 1, 0, 0, {1});
   const auto leftover = h.Dequeue(0, 1);

@@ -12,12 +12,12 @@ namespace lockstep::ps::test {
 
 // The order of a message whose payload the shard may keep beyond it. `released` is called when the
 // last reference to the payload is gone.
-inline PushOrder Watched(Message message, std::function<void()> released) {
+inline PushArguments Watched(Message message, std::function<void()> released) {
   const auto payload = lockstep::test::PayloadOf(message.payload(), 50'021);
-  PushOrder order = message.order();
-  order.tensors = ReceivedTensors(std::shared_ptr<const ReceivedTensors::Segments>(
+  PushArguments arguments = message.arguments();
+  arguments.tensors = ReceivedTensors(std::shared_ptr<const ReceivedTensors::Segments>(
       payload.get(), [payload, released = std::move(released)](const auto*) { released(); }));
-  return order;
+  return arguments;
 }
 
 }  // namespace lockstep::ps::test

@@ -1,5 +1,5 @@
-// What goes in and out of a shard, as plain structs: ps/service translates them from and to
-// protobuf, the simulator makes them itself. Field meanings: proto/ps.proto.
+// Arguments and results of the calls of a shard, as plain structs: ps/service translates them from
+// and to protobuf, the simulator makes them itself. Field meanings: proto/ps.proto.
 #pragma once
 
 #include <cstddef>
@@ -94,7 +94,7 @@ struct CreatedVariables {
   bool has_checksums = false;  // their transport.checksums: a repeated request may say otherwise
 };
 
-struct GrantOrder {
+struct GrantArguments {
   Command command;
   GlobalStep step;
   uint32_t required = 1;
@@ -129,7 +129,7 @@ struct CountedPush {
 };
 
 // From a primary to its copy: the pieces of a push are means.
-struct MeanOrder {
+struct MeanArguments {
   float learning_rate = 0;  // of the step that they close
   std::vector<CountedPush> mean_of;
   uint64_t stale = 0;
@@ -153,7 +153,7 @@ struct StoredPiece {
 };
 
 // What a worker has of a version, of variables that the workers keep.
-struct StoreOrder {
+struct StoreArguments {
   WorkerIdentity worker;
   GlobalStep version;
   std::vector<StoredPiece> pieces;
@@ -161,7 +161,7 @@ struct StoreOrder {
 };
 
 // From a primary to a copy that was made while the job trains: parts of its state at `step`.
-struct StateOrder {
+struct StateArguments {
   WorkerIdentity worker;
   GlobalStep step;
   bool begins = false;
@@ -175,13 +175,13 @@ struct StateOrder {
 
 // `tensors` has the pieces' bytes in their order. Of borrowed ones the shard keeps what it needs
 // instead of copying; the worker leaves them unchanged for as long as proto/ps.proto says.
-struct PushOrder {
+struct PushArguments {
   WorkerIdentity worker;
   PushSeq push_seq;
   GlobalStep local_step;
   std::vector<PushPiece> pieces;
   bool ask = false;
-  std::optional<MeanOrder> mean;
+  std::optional<MeanArguments> mean;
   ReceivedTensors tensors;
 };
 
@@ -213,7 +213,7 @@ struct PullTicket {
   uint64_t pull = 0;  // number of the parked pull; 0: none yet
 };
 
-struct PullOrder {
+struct PullArguments {
   WorkerIdentity worker;
   GlobalStep version;
   std::vector<PullPiece> pieces;
@@ -250,7 +250,7 @@ struct PullResult {
   std::vector<float> scalars = {};  // of a pull of a slot
 };
 
-struct DequeueOrder {
+struct DequeueArguments {
   WorkerIdentity worker;
   DequeueSeq dequeue_seq;
   std::optional<GlobalStep> token_step;  // of the newest token that the worker says it has
@@ -266,9 +266,9 @@ struct Token {
 };
 
 // What a worker wants for its next step, asked for with a gradient.
-struct NextOrder {
+struct NextStepArguments {
   DequeueSeq dequeue_seq;  // step shard; 0: no token
-  std::optional<PullOrder> pull;
+  std::optional<PullArguments> pull;
 };
 
 struct PushPullResult {
