@@ -18,7 +18,7 @@ class FifoTokens final : public TokenPolicy {
     AddTokens(start, initial);
   }
 
-  Handouts Request(WorkerIndex worker, std::optional<GlobalStep> /*newest_push*/) override {
+  GrantedTokens Request(WorkerIndex worker, std::optional<GlobalStep> /*newest_push*/) override {
     if (closed_ && tokens_.empty()) return {{worker, GlobalStep(), true}};
     Withdraw(worker);
     place_of_[worker] = next_place_;
@@ -38,22 +38,22 @@ class FifoTokens final : public TokenPolicy {
 
   void Succeed(WorkerIndex worker) override { Withdraw(worker); }
 
-  Handouts Commit(GlobalStep step) override {
+  GrantedTokens Commit(GlobalStep step) override {
     if (!closed_) AddTokens(step, tokens_per_step_);
     return Serve();
   }
 
-  Handouts Close() override {
+  GrantedTokens Close() override {
     closed_ = true;
-    Handouts handouts;
+    GrantedTokens granted;
     // Whoever waits does so because nothing is left.
-    for (const auto& [place, worker] : waiting_) handouts.push_back({worker, GlobalStep(), true});
+    for (const auto& [place, worker] : waiting_) granted.push_back({worker, GlobalStep(), true});
     waiting_.clear();
     place_of_.clear();
-    return handouts;
+    return granted;
   }
 
-  Handouts Reopen(GlobalStep step) override {
+  GrantedTokens Reopen(GlobalStep step) override {
     if (!std::exchange(closed_, false)) return {};
     return Commit(step);
   }
@@ -68,15 +68,15 @@ class FifoTokens final : public TokenPolicy {
     if (count > 0) tokens_.push_back({step, count});
   }
 
-  Handouts Serve() {
-    Handouts handouts;
+  GrantedTokens Serve() {
+    GrantedTokens granted;
     while (!tokens_.empty() && !waiting_.empty()) {
       const WorkerIndex worker = waiting_.begin()->second;
-      handouts.push_back({worker, tokens_.front().step, false});
+      granted.push_back({worker, tokens_.front().step, false});
       Withdraw(worker);
       if (--tokens_.front().count == 0) tokens_.pop_front();
     }
-    return handouts;
+    return granted;
   }
 
   const int64_t tokens_per_step_;

@@ -11,7 +11,7 @@ class PerReplicaTokens final : public TokenPolicy {
  public:
   explicit PerReplicaTokens(GlobalStep start) : start_(start), current_(start) {}
 
-  Handouts Request(WorkerIndex worker, std::optional<GlobalStep> newest_push) override {
+  GrantedTokens Request(WorkerIndex worker, std::optional<GlobalStep> newest_push) override {
     if (closed_) return {{worker, GlobalStep(), true}};
     Replica& replica = ReplicaOf(worker);
     if (newest_push.has_value()) replica.spent = std::max(replica.spent, *newest_push);
@@ -33,29 +33,29 @@ class PerReplicaTokens final : public TokenPolicy {
   // may have been told an older step to start from than the predecessor had reached.
   void Succeed(WorkerIndex worker) override { ReplicaOf(worker) = Replica{start_, false}; }
 
-  Handouts Commit(GlobalStep step) override {
+  GrantedTokens Commit(GlobalStep step) override {
     current_ = step;
-    Handouts handouts;
+    GrantedTokens granted;
     for (auto& [worker, replica] : replicas_) {
       if (!replica.waits || replica.spent >= current_) continue;
       replica.waits = false;
       replica.spent = current_;
-      handouts.push_back({worker, current_, false});
+      granted.push_back({worker, current_, false});
     }
-    return handouts;
+    return granted;
   }
 
-  Handouts Close() override {
+  GrantedTokens Close() override {
     closed_ = true;
-    Handouts handouts;
+    GrantedTokens granted;
     for (auto& [worker, replica] : replicas_) {
-      if (replica.waits) handouts.push_back({worker, GlobalStep(), true});
+      if (replica.waits) granted.push_back({worker, GlobalStep(), true});
       replica.waits = false;
     }
-    return handouts;
+    return granted;
   }
 
-  Handouts Reopen(GlobalStep step) override {
+  GrantedTokens Reopen(GlobalStep step) override {
     if (!std::exchange(closed_, false)) return {};
     return Commit(step);
   }

@@ -22,7 +22,7 @@ struct GrantedToken {
 
   friend bool operator==(const GrantedToken&, const GrantedToken&) = default;
 };
-using Handouts = std::vector<GrantedToken>;
+using GrantedTokens = std::vector<GrantedToken>;
 
 class TokenPolicy {
  public:
@@ -30,7 +30,7 @@ class TokenPolicy {
 
   // The worker wants a token; it does not wait for one yet. `newest_push` is the stamp of the
   // newest gradient that this incarnation sent, where that is known.
-  virtual Handouts Request(WorkerIndex worker, std::optional<GlobalStep> newest_push) = 0;
+  virtual GrantedTokens Request(WorkerIndex worker, std::optional<GlobalStep> newest_push) = 0;
   // Before Request: the newest token that the worker has is that of `step`. Whichever was handed
   // out later has not reached it, and can be handed out again.
   virtual void SetToken(WorkerIndex worker, GlobalStep step) = 0;
@@ -39,12 +39,12 @@ class TokenPolicy {
   // A new incarnation takes the place of this replica, which no longer waits.
   virtual void Succeed(WorkerIndex worker) = 0;
   // The global step has moved to `step`.
-  virtual Handouts Commit(GlobalStep step) = 0;
+  virtual GrantedTokens Commit(GlobalStep step) = 0;
   // Makes no more tokens. Workers that wait in vain are told so.
-  virtual Handouts Close() = 0;
+  virtual GrantedTokens Close() = 0;
   // Undoes Close: tokens are made again, beginning with those that the commit of `step` would have
   // made. Nothing happens when it is not closed.
-  virtual Handouts Reopen(GlobalStep step) = 0;
+  virtual GrantedTokens Reopen(GlobalStep step) = 0;
 };
 
 // PER_REPLICA: every replica has one token. At each commit it becomes the new global step, whether

@@ -126,8 +126,8 @@ TokenQueue::Replica& TokenQueue::ReplicaOf(WorkerIndex worker, Incarnation incar
   return replica;
 }
 
-void TokenQueue::Deliver(const Handouts& handouts, Answers* answers) {
-  for (const GrantedToken& handout : handouts) {
+void TokenQueue::Deliver(const GrantedTokens& granted, Answers* answers) {
+  for (const GrantedToken& handout : granted) {
     Replica& replica = replicas_.at(handout.worker);
     answers->push_back({*replica.call, handout});
     replica.handout = handout;

@@ -65,7 +65,7 @@ class TokenQueue {
   };
 
   Replica& ReplicaOf(WorkerIndex worker, Incarnation incarnation, Answers* answers);
-  void Deliver(const Handouts& handouts, Answers* answers);
+  void Deliver(const GrantedTokens& granted, Answers* answers);
 
   const std::unique_ptr<TokenPolicy> policy_;
   absl::btree_map<WorkerIndex, Replica> replicas_;
