@@ -144,7 +144,7 @@ void PushPlan::OnReply(size_t index, const PushReply& reply, absl::Duration now)
   const bool is_over =
       options_.asynchronous ? summary_.done : GlobalStep(reply.shard_step()) > local_step_;
   straggling_ = straggling_ || is_over;
-  if (!TakeVerdicts(message, reply)) return;
+  if (!RecordOutcomes(message, reply)) return;
   if (message.ask) {
     message.ask = false;
     message.asked = true;
@@ -154,7 +154,7 @@ void PushPlan::OnReply(size_t index, const PushReply& reply, absl::Duration now)
   RepeatLost(now);
 }
 
-bool PushPlan::TakeVerdicts(const Message& message, const PushReply& reply) {
+bool PushPlan::RecordOutcomes(const Message& message, const PushReply& reply) {
   for (size_t i = 0; i < message.pieces.size(); ++i) {
     Progress& variable = variables_[message.pieces[i].variable];
     if (variable.verdict != PENDING) continue;

@@ -95,7 +95,7 @@ class PushPlan {
 
   void Cut(size_t variable);
   void AddReference(size_t variable);
-  bool TakeVerdicts(const Message& message, const PushReply& reply);
+  bool RecordOutcomes(const Message& message, const PushReply& reply);
   // The ps has not the memory in which the message's variables are.
   void SendBytesOf(size_t message);
   void AddToBucket(size_t variable, uint64_t size);

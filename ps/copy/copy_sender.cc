@@ -204,7 +204,7 @@ void CopySender::OnReply(const std::shared_ptr<Group>& group, size_t message,
       last_answer_ = now;
       retry_.OnSuccess();
       group->states[message] = State::kAcknowledged;
-      refused = TakeVerdicts(*reply->header, group.get());
+      refused = RecordOutcomes(*reply->header, group.get());
     } else if (!retry_.OnFailure(FailureOfCopy(reply.status()), now).has_value() &&
                !(group->by_reference && absl::IsNotFound(reply.status()))) {
       // NOT_FOUND: the copy no longer has the memory, which is shared anew.
@@ -212,7 +212,7 @@ void CopySender::OnReply(const std::shared_ptr<Group>& group, size_t message,
     }
     if (refused.ok()) {
       if (group->in_flight > 0) return;
-      if (!group->Settle()) return SendLater(group);
+      if (!group->CompleteOrMarkDue()) return SendLater(group);
       taken = std::exchange(group->taken, nullptr);
       std::erase(waiting_, group);
     }
@@ -220,7 +220,7 @@ void CopySender::OnReply(const std::shared_ptr<Group>& group, size_t message,
   taken ? taken(absl::OkStatus()) : Refuse(refused);
 }
 
-absl::Status CopySender::TakeVerdicts(const PushReply& reply, Group* group) {
+absl::Status CopySender::RecordOutcomes(const PushReply& reply, Group* group) {
   const GlobalStep step = group->means.step;
   for (const PushReply::Outcome& outcome : reply.outcomes()) {
     if (outcome.verdict() == ACCEPTED) group->accepted.insert(outcome.variable());
@@ -234,7 +234,7 @@ absl::Status CopySender::TakeVerdicts(const PushReply& reply, Group* group) {
   return absl::OkStatus();
 }
 
-bool CopySender::Group::Settle() {
+bool CopySender::Group::CompleteOrMarkDue() {
   if (std::ranges::find(states, State::kDue) != states.end()) return false;
   if (accepted.size() == means.gradients.size()) {
     if (has_reached) return true;

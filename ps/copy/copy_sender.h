@@ -67,8 +67,9 @@ class CopySender final : public CopyTarget {
       return is_repeated || means.gradients.empty() ? shard_step > means.step
                                                     : shard_step >= means.step;
     }
-    // All that was sent has come back: whether the copy has taken it. Otherwise some is due again.
-    bool Settle();
+    // To be called when all that was sent has been answered. True: the copy has taken it. Otherwise
+    // marks what is to be sent again.
+    bool CompleteOrMarkDue();
 
     const StepMeans means;
     StatusCallback taken;  // null: it has been told
@@ -100,7 +101,7 @@ class CopySender final : public CopyTarget {
   void OnReply(const std::shared_ptr<Group>& group, size_t message,
                const absl::StatusOr<TensorReply<PushReply>>& reply) ABSL_LOCKS_EXCLUDED(mutex_);
   // ABORTED: the copy has closed the step without it.
-  static absl::Status TakeVerdicts(const PushReply& reply, Group* group);
+  static absl::Status RecordOutcomes(const PushReply& reply, Group* group);
   void Refuse(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   PushSeq NextPush() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendLater(const std::shared_ptr<Group>& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
