@@ -72,7 +72,7 @@ void GrpcMemberConnection::SendNow(SendRequest header, std::span<const std::byte
   transport_.Call(
       kSend, std::move(header), tensors, false,
       [this, done = std::move(done)](const absl::StatusOr<TensorReply<SendReply>>& reply) mutable {
-        if (absl::IsNotFound(reply.status())) memory_.Lose();
+        if (absl::IsNotFound(reply.status())) memory_.MarkLost();
         done(reply.status());
       });
 }

@@ -39,7 +39,7 @@ std::optional<AttachMemoryRequest> SharedMemoryConnection::Begin(const WorkerIde
   }
   const absl::StatusOr<std::string> host = shm::BootId();
   if (!host.ok()) {
-    Settle(host.status(), nullptr);
+    OnExchanged(host.status(), nullptr);
     return std::nullopt;
   }
   AttachMemoryRequest request;
@@ -50,8 +50,8 @@ std::optional<AttachMemoryRequest> SharedMemoryConnection::Begin(const WorkerIde
 
 void SharedMemoryConnection::Complete(const absl::StatusOr<AttachMemoryReply>& reply) {
   if (!reply.ok() && MayPass(reply.status())) return PutOff(reply.status());
-  if (!reply.ok()) return Settle(reply.status(), nullptr);
-  if (reply->socket().empty()) return Settle(absl::UnavailableError(reply->reason()), nullptr);
+  if (!reply.ok()) return OnExchanged(reply.status(), nullptr);
+  if (reply->socket().empty()) return OnExchanged(absl::UnavailableError(reply->reason()), nullptr);
   // The last one has ended: its outcome is what Begin asked again for.
   if (exchange_.joinable()) exchange_.join();
   exchange_ = std::thread([this, offer = *reply] { Exchange(offer); });
@@ -64,9 +64,11 @@ void SharedMemoryConnection::Exchange(const AttachMemoryReply& offer) {
   const bool is_late = absl::IsDeadlineExceeded(values.status());
   time_outs_ = is_late ? time_outs_ + 1 : 0;
   if (is_late && time_outs_ < kMostTimeOuts) return PutOff(values.status());
-  if (!values.ok()) return Settle(values.status(), nullptr);
-  if (*values == nullptr) return Settle(absl::InternalError("the peer gave no memory"), nullptr);
-  Settle(absl::OkStatus(), adopt_ != nullptr ? adopt_(*std::move(values)) : *std::move(values));
+  if (!values.ok()) return OnExchanged(values.status(), nullptr);
+  if (*values == nullptr)
+    return OnExchanged(absl::InternalError("the peer gave no memory"), nullptr);
+  OnExchanged(absl::OkStatus(),
+              adopt_ != nullptr ? adopt_(*std::move(values)) : *std::move(values));
 }
 
 void SharedMemoryConnection::PutOff(const absl::Status& why) {
@@ -79,7 +81,7 @@ void SharedMemoryConnection::PutOff(const absl::Status& why) {
   Answer(std::move(waiting), absl::UnavailableError(why.message()));
 }
 
-void SharedMemoryConnection::Settle(const absl::Status& status, Memory values) {
+void SharedMemoryConnection::OnExchanged(const absl::Status& status, Memory values) {
   Waiting waiting;
   TransportInfo info;
   StatusCallback opened;
@@ -126,7 +128,7 @@ bool SharedMemoryConnection::HasExchanged() const {
   return references_.ok();
 }
 
-void SharedMemoryConnection::Lose() {
+void SharedMemoryConnection::MarkLost() {
   Memory values;  // unmapped without the lock
   absl::MutexLock lock(&mutex_);
   if (state_ != State::kAttached) return;

@@ -48,7 +48,7 @@ class SharedMemoryConnection {
   // times.
   void Await(Callback<TransportInfo> done);
   // The ps has lost the memory: the next Begin asks again.
-  void Lose();
+  void MarkLost();
 
   // Whether memory was ever exchanged. It stays true when the memory is lost.
   bool HasExchanged() const;
@@ -63,7 +63,7 @@ class SharedMemoryConnection {
   using Waiting = std::vector<Callback<TransportInfo>>;
 
   void Exchange(const AttachMemoryReply& offer);
-  void Settle(const absl::Status& status, Memory values);
+  void OnExchanged(const absl::Status& status, Memory values);
   // For the next Begin to ask again.
   void PutOff(const absl::Status& why);
   static void Answer(Waiting waiting, const absl::StatusOr<TransportInfo>& answer);

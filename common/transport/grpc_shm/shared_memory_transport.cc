@@ -58,7 +58,8 @@ void SharedMemoryTransport::Start(const CallOptions& options, google::protobuf::
   transport_.Start(options, header, by_reference ? indices : tensors, reply,
                    [this, by_reference, asked = std::move(asked), reply,
                     done = std::move(done)](absl::StatusOr<ReceivedTensors> received) mutable {
-                     if (by_reference && absl::IsNotFound(received.status())) connection_.Lose();
+                     if (by_reference && absl::IsNotFound(received.status()))
+                       connection_.MarkLost();
                      if (received.ok()) received = Resolve(asked, *reply, *std::move(received));
                      done(std::move(received));
                    });
