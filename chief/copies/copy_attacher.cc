@@ -32,10 +32,10 @@ void CopyAttacher::Tick() {
     if (attempt_->outcome().has_value() && !roles_->is_changing()) OnOutcome();
     return;
   }
-  if (clock_->Monotonic() >= next_look_ && !roles_->is_changing()) Look();
+  if (clock_->Monotonic() >= next_look_ && !roles_->is_changing()) FindPlaceForCopy();
 }
 
-void CopyAttacher::Look() {
+void CopyAttacher::FindPlaceForCopy() {
   if (std::exchange(is_looking_, true)) return;
   next_look_ = clock_->Monotonic() + kSearchPeriod;
   roles_->other_place()->GetView([this, epoch = roles_->epoch(), serving = roles_->serving()](

@@ -33,7 +33,7 @@ class CopyAttacher {
   void Tick();
 
  private:
-  void Look();
+  void FindPlaceForCopy();
   void Start();
   void OnOutcome();
 

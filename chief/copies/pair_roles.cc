@@ -121,7 +121,7 @@ void PairRoles::GoOnAlone(const std::string& line, StatusCallback done) {
 
 void PairRoles::RepeatChange(StatusCallback done) { Order(Change(*undecided_), std::move(done)); }
 
-void PairRoles::Lose(absl::Status why) {
+void PairRoles::MarkLost(absl::Status why) {
   log::Warning(absl::IsAborted(why)
                    ? absl::StrCat("the shard of ", name(), " obeys another chief: ", why.message())
                    : absl::StrCat(name(), " is lost, and so is its copy"));

@@ -86,7 +86,7 @@ class PairRoles {
   void RepeatChange(StatusCallback done);
   // Nobody serves any more under this chief. `why`: what calls end with until somebody looks again,
   // LostVariablesError or, where another chief commands, ABORTED.
-  void Lose(absl::Status why);
+  void MarkLost(absl::Status why);
   // Where the state is kLost.
   const absl::Status& why_lost() const { return why_lost_; }
 

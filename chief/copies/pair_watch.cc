@@ -42,7 +42,7 @@ void PairWatch::Tick() {
   const PlaceHealth& primary = watched_[roles_->serving()].health;
   const PlaceHealth& copy = watched_[OtherPlace(roles_->serving())].health;
   if (primary.HasLostVariables() && copy.HasLostVariables()) {
-    return roles_->Lose(LostVariablesError(roles_->name()));
+    return roles_->MarkLost(LostVariablesError(roles_->name()));
   }
   if (const auto told = roles_->undecided(); told.has_value()) return SettleChange(*told);
   const auto primary_lost = primary.WhyLost(now, patience_);
@@ -50,10 +50,10 @@ void PairWatch::Tick() {
   // With both away there is nobody to go on.
   if (primary_lost.has_value() && !copy_lost.has_value()) return Promote(*primary_lost);
   if (copy_lost.has_value() && !primary_lost.has_value()) return GoOnAlone(*copy_lost);
-  Look();
+  AskBothPlaces();
 }
 
-void PairWatch::Look() {
+void PairWatch::AskBothPlaces() {
   const absl::Duration now = clock_->Monotonic();
   if (now < next_look_) return;
   next_look_ = now + kWatchPeriod;
@@ -64,9 +64,9 @@ void PairWatch::Look() {
 // It may have made steps that the other one lacks, so that one never goes on.
 void PairWatch::SettleChange(PlaceIndex told) {
   if (watched_[told].health.HasLostVariables()) {
-    return roles_->Lose(LostVariablesError(roles_->name()));
+    return roles_->MarkLost(LostVariablesError(roles_->name()));
   }
-  Look();
+  AskBothPlaces();
   roles_->RepeatChange(AfterOrder());
 }
 
@@ -83,7 +83,7 @@ StatusCallback PairWatch::AfterOrder() {
   return [this](const absl::Status& status) {
     if (status.ok() || IsTransient(status)) return;
     // A newer chief commands, or this ps is lost, too: callers find out.
-    roles_->Lose(absl::IsAborted(status) ? status : LostVariablesError(roles_->name()));
+    roles_->MarkLost(absl::IsAborted(status) ? status : LostVariablesError(roles_->name()));
   };
 }
 
@@ -136,7 +136,7 @@ void PairWatch::OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& vie
   watched.health.Answered(now);
   if (!roles_->IsGuarded()) return;
   if (view->term() > roles_->term()) {
-    return roles_->Lose(absl::AbortedError(
+    return roles_->MarkLost(absl::AbortedError(
         absl::StrCat(roles_->place(place)->name(), " is in term ", view->term(),
                      ", this chief's is ", roles_->term(), ": another chief commands")));
   }

@@ -43,7 +43,7 @@ class PairWatch {
   };
 
   // Asks both, when it is time.
-  void Look();
+  void AskBothPlaces();
   // `told` may have obeyed an order to go on.
   void SettleChange(PlaceIndex told);
   void Promote(const std::string& why);

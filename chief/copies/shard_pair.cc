@@ -146,16 +146,16 @@ void ShardPair::FailPending(const absl::Status& why, std::optional<PlaceIndex> s
 
 void ShardPair::GetView(SetViewReply* reply, StatusCallback done) {
   if (roles_.IsGuarded()) return Forward(kGetView, GetViewRequest(), reply, std::move(done));
-  if (!roles_.IsAlone()) return Look(reply, std::move(done));
+  if (!roles_.IsAlone()) return ReadRoles(reply, std::move(done));
   Forward(kGetView, GetViewRequest(), reply,
           [this, reply, done = std::move(done)](const absl::Status& status) mutable {
             if (status.ok() && reply->has_variables()) return done(status);
             // It may have been started again, at another address.
-            Look(reply, std::move(done));
+            ReadRoles(reply, std::move(done));
           });
 }
 
-void ShardPair::Look(SetViewReply* reply, StatusCallback done) {
+void ShardPair::ReadRoles(SetViewReply* reply, StatusCallback done) {
   AskPlaces(roles_, [this, reply, done = std::move(done)](const PlaceAnswers& answers) mutable {
     const absl::StatusOr<PairView> view = JudgePair(answers);
     const bool is_partly_lost =
@@ -177,7 +177,7 @@ absl::Status ShardPair::TakeView(const absl::StatusOr<PairView>& view, SetViewRe
   if (!view.ok()) return view.status();
   // The shard had variables in this epoch, and neither place has all of them now: they are lost.
   if (!view->reply.has_variables() && attacher_.has_variables()) {
-    roles_.Lose(LostVariablesError(roles_.name()));
+    roles_.MarkLost(LostVariablesError(roles_.name()));
   } else if (!IsAloneAsKnown(*view)) {
     roles_.Adopt(*view);
   }
@@ -185,10 +185,10 @@ absl::Status ShardPair::TakeView(const absl::StatusOr<PairView>& view, SetViewRe
   return absl::OkStatus();
 }
 
-void ShardPair::LookAgain(const absl::Status& refusal, StatusCallback done) {
+void ShardPair::ReadRolesAgain(const absl::Status& refusal, StatusCallback done) {
   const auto view = std::make_shared<SetViewReply>();
-  Look(view.get(), [this, view, refusal, serving = roles_.serving(), state = roles_.state(),
-                    done = std::move(done)](const absl::Status& looked) mutable {
+  ReadRoles(view.get(), [this, view, refusal, serving = roles_.serving(), state = roles_.state(),
+                         done = std::move(done)](const absl::Status& looked) mutable {
     if (!looked.ok()) return done(looked);
     const bool is_as_before = serving == roles_.serving() && state == roles_.state();
     if (is_as_before || !view->has_variables()) return done(refusal);
@@ -199,11 +199,11 @@ void ShardPair::LookAgain(const absl::Status& refusal, StatusCallback done) {
 
 void ShardPair::LookForHost(const absl::Status& failure, StatusCallback done) {
   const auto view = std::make_shared<SetViewReply>();
-  Look(view.get(),
-       [this, view, failure, done = std::move(done)](const absl::Status& looked) mutable {
-         if (!looked.ok()) return done(looked);
-         done(view->has_variables() ? failure : LostVariablesError(roles_.name()));
-       });
+  ReadRoles(view.get(),
+            [this, view, failure, done = std::move(done)](const absl::Status& looked) mutable {
+              if (!looked.ok()) return done(looked);
+              done(view->has_variables() ? failure : LostVariablesError(roles_.name()));
+            });
 }
 
 void ShardPair::SetView(const SetViewRequest& request, SetViewReply* reply, StatusCallback done) {
@@ -214,7 +214,7 @@ void ShardPair::SetView(const SetViewRequest& request, SetViewReply* reply, Stat
     const PlaceIndex to = roles_.serving();
     const bool is_known = roles_.IsGuarded() || roles_.IsAlone();
     if (!is_known && roles_.state() != PairState::kLost && LacksVariables(told.status())) {
-      return LookAgain(told.status(), std::move(done));
+      return ReadRolesAgain(told.status(), std::move(done));
     }
     if (!is_known && to == kHost && absl::IsUnavailable(told.status())) {
       return LookForHost(told.status(), std::move(done));
@@ -270,7 +270,7 @@ void ShardPair::SetCopysView(const SetViewRequest& request, SetViewReply* reply,
           absl::StrCat(roles_.name(), ": its copy takes its place. Remedy: try again")));
     }
     if (absl::IsAborted(told.status()) && !roles_.IsGuarded()) {
-      return LookAgain(told.status(), std::move(done));
+      return ReadRolesAgain(told.status(), std::move(done));
     }
     if (absl::IsUnavailable(told.status()) && !roles_.IsGuarded()) FindAgain(copy);
     if (!told.ok()) return done(watch_.NoteFailure(copy, told.status()));
@@ -318,7 +318,7 @@ void ShardPair::FindLossAtHost() {
   if (roles_.serving() != kHost) return;
   host_->FindRestart([this, epoch = roles_.epoch()] {
     const bool is_over = epoch != roles_.epoch() || roles_.serving() != kHost;
-    if (!is_over && roles_.IsAlone()) roles_.Lose(LostVariablesError(roles_.name()));
+    if (!is_over && roles_.IsAlone()) roles_.MarkLost(LostVariablesError(roles_.name()));
   });
 }
 

@@ -55,7 +55,7 @@ class ShardPair final : public PsControl {
 
   void GetView(SetViewReply* reply, StatusCallback done);
   // Asks both places, and takes what they say for what is.
-  void Look(SetViewReply* reply, StatusCallback done);
+  void ReadRoles(SetViewReply* reply, StatusCallback done);
   absl::Status TakeView(const absl::StatusOr<PairView>& view, SetViewReply* reply);
   // The shard goes on alone, as this chief has it: when a new copy is complete is for the attempt
   // that makes it to say. Taken from here, the pair would not be one under this chief's view, and
@@ -63,7 +63,7 @@ class ShardPair final : public PsControl {
   bool IsAloneAsKnown(const PairView& view) const;
   // A place has refused the view of a chief that takes command: the chief before it may have let
   // the other one serve since this one has looked. UNAVAILABLE if so, otherwise the refusal.
-  void LookAgain(const absl::Status& refusal, StatusCallback done);
+  void ReadRolesAgain(const absl::Status& refusal, StatusCallback done);
   void SetView(const SetViewRequest& request, SetViewReply* reply, StatusCallback done);
   void BeginEpoch(const SetViewRequest& request, SetViewReply* reply, StatusCallback done);
   void SetCopysView(const SetViewRequest& request, SetViewReply* reply, StatusCallback done);
