@@ -48,7 +48,7 @@ void Checkpointer::Save(GlobalStep version, Callback<std::string> done) {
   manifest_.shards.assign(shards_.size(), {});
   open_ = shards_.size();
   failure_ = absl::OkStatus();
-  if (!options_.claim->Owed().has_value()) return AskShards();
+  if (!options_.claim->owed_owner().has_value()) return AskShards();
   RunOnDisk([this] {
     executor_->Post([this, owned = options_.claim->Ensure()]() mutable {
       owned.ok() ? AskShards() : End(std::move(owned), {});

@@ -101,7 +101,7 @@ absl::Status FolderClaim::Take(FolderOwner wanted) {
   return absl::OkStatus();
 }
 
-std::optional<FolderOwner> FolderClaim::Owed() const {
+std::optional<FolderOwner> FolderClaim::owed_owner() const {
   absl::MutexLock lock(&mutex_);
   if (!is_owed_) return std::nullopt;
   return wanted_;

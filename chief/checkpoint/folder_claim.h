@@ -21,8 +21,8 @@
 
 namespace lockstep::chief {
 
-// Thread-safe. Every call but `origin`, Owed, InheritLock, ReleaseLock and Abandon waits for the
-// disk.
+// Thread-safe. Every call but `origin`, owed_owner, InheritLock, ReleaseLock and Abandon waits for
+// the disk.
 class FolderClaim {
  public:
   explicit FolderClaim(std::string root) : root_(std::move(root)) {}
@@ -40,7 +40,7 @@ class FolderClaim {
   absl::Status Ensure();
   // What Take could not write to OWNER.json: the folder still looks like that of the one before,
   // whose files nobody may touch, before Ensure. nullopt: nothing. Does not wait for the disk.
-  std::optional<FolderOwner> Owed() const;
+  std::optional<FolderOwner> owed_owner() const;
   // After Take, before a file appears or goes. ABORTED naming the owner when that is another. A
   // folder without OWNER.json is nobody's.
   absl::Status Check() const;

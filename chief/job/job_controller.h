@@ -40,8 +40,8 @@ class JobController final : private PhaseControl {
   // Before Start: this is the job that `before` ran in this process. Takes over what happened to
   // it, for status and summary, its lock on the checkpoint folder and its lease at the step shard.
   void Inherit(JobController* before);
-  // FolderClaim::Owed.
-  std::optional<FolderOwner> owed_owner() const { return state_.claim->Owed(); }
+  // FolderClaim::owed_owner.
+  std::optional<FolderOwner> owed_owner() const { return state_.claim->owed_owner(); }
   // It has ended before it commanded: another chief may lock the checkpoint folder.
   void ReleaseFolder() { state_.claim->ReleaseLock(); }
   void Start();

@@ -126,7 +126,7 @@ void JobSeries::ReadPlan() {
         *next = GoBack(plan, lost, owed);
         return absl::OkStatus();
       },
-      [this, next](const absl::Status&) { GoOn(std::move(*next)); });
+      [this, next](const absl::Status&) { BeginNextPlan(std::move(*next)); });
 }
 
 bool JobSeries::MayReadAgain(const absl::Status& failure) {
@@ -140,7 +140,7 @@ bool JobSeries::MayReadAgain(const absl::Status& failure) {
   return true;
 }
 
-void JobSeries::GoOn(absl::StatusOr<JobPlan> plan) {
+void JobSeries::BeginNextPlan(absl::StatusOr<JobPlan> plan) {
   if (!is_stopped_ && MayReadAgain(plan.status())) return;
   is_between_ = false;
   read_failure_.clear();

@@ -76,7 +76,7 @@ class JobSeries {
   void ReadPlan();
   // The storage of the checkpoints has failed: the plan is to be read again.
   bool MayReadAgain(const absl::Status& failure);
-  void GoOn(absl::StatusOr<JobPlan> plan);
+  void BeginNextPlan(absl::StatusOr<JobPlan> plan);
   // Once, for good.
   void End(absl::Status outcome);
   StopReply DescribeEnd() const;

@@ -77,8 +77,8 @@ struct JobPlan {
 // The plan by which a job that has lost its state, and has a checkpoint folder, goes on: from the
 // newest checkpoint, which is read whole; where it has written none, from where it began: the
 // checkpoint of another folder, or the initial values. `lost` says what was lost. `owed`: the
-// folder may not name its owner (FolderClaim::Owed), and so not where the job began; this one does.
-// Errors as MakePlan.
+// folder may not name its owner (FolderClaim::owed_owner), and so not where the job began; this one
+// does. Errors as MakePlan.
 absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost,
                                const std::optional<FolderOwner>& owed = std::nullopt);
 

@@ -59,7 +59,8 @@ FdPassingServer::~FdPassingServer() {
   thread_.join();
 }
 
-absl::StatusOr<uint64_t> FdPassingServer::Offer(std::shared_ptr<const Segment> ours, Taken taken) {
+absl::StatusOr<uint64_t> FdPassingServer::Offer(std::shared_ptr<const Segment> ours,
+                                                OnTaken taken) {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t secret, Random());
   const absl::Duration now = clock_->Monotonic();
   absl::MutexLock lock(&mutex_);

@@ -27,7 +27,7 @@ class FdPassingServer {
  public:
   // What a peer brought, null for nothing; an error refuses it. On the server's thread, before the
   // peer has its answer. Never called after the offer has expired.
-  using Taken = std::function<absl::Status(std::shared_ptr<const Segment> theirs)>;
+  using OnTaken = std::function<absl::Status(std::shared_ptr<const Segment> theirs)>;
 
   // A peer that has said nothing for `patience` is dropped; an offer waits ten times as long. By
   // the monotonic time of `clock`, which outlives the server.
@@ -39,12 +39,12 @@ class FdPassingServer {
   const std::string& socket() const { return name_; }
   // The secret for one peer, which will get `ours` (null: nothing) in exchange for a segment or
   // for nothing.
-  absl::StatusOr<uint64_t> Offer(std::shared_ptr<const Segment> ours, Taken taken);
+  absl::StatusOr<uint64_t> Offer(std::shared_ptr<const Segment> ours, OnTaken taken);
 
  private:
   struct Offered {
     std::shared_ptr<const Segment> ours;
-    Taken taken;
+    OnTaken taken;
     absl::Duration expires;  // of the clock's monotonic time
   };
   struct Peer {

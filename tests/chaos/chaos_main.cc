@@ -119,7 +119,7 @@ int Main() {
   }
   int64_t steps = 0;
   if (is_well) {
-    run.Settle();
+    run.AwaitStandby();
     for (const std::string& what : job.Finish()) report.AddDefect(what);
     steps = CheckResult(job, options, &report);
   }

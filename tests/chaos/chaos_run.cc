@@ -83,7 +83,7 @@ bool ChaosRun::TendFor(absl::Duration time) {
   return TendUntil([&] { return Now() >= until; }, time + kRecovery);
 }
 
-void ChaosRun::Settle() { TendFor(kSettle); }
+void ChaosRun::AwaitStandby() { TendFor(kSettle); }
 
 ChaosRun::Injected ChaosRun::Inject(const Fault& fault, const FaultTasks& tasks) {
   Injected injected = {.outcome = {.fault = fault},

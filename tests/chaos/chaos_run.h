@@ -30,7 +30,7 @@ class ChaosRun {
   bool TendFor(absl::Duration time);
   // After the last round: until a standby that has let others go first has asked again. One that
   // has not, finds no ps after the end of the job and does not hear of it.
-  void Settle();
+  void AwaitStandby();
 
  private:
   struct Injected {

@@ -48,7 +48,7 @@ struct Brought {
   std::atomic<int> times = 0;
   std::shared_ptr<const Segment> segment;
 
-  FdPassingServer::Taken taken() {
+  FdPassingServer::OnTaken taken() {
     return [this](std::shared_ptr<const Segment> theirs) {
       segment = std::move(theirs);
       ++times;
