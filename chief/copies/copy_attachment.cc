@@ -70,7 +70,7 @@ void CopyAttachment::TellPrimary() {
 
 void CopyAttachment::Tick() {
   const absl::Duration now = clock_->Monotonic();
-  copy_.ExcludeStandstill(standstill_.Look(now), now);
+  copy_.ExcludeStandstill(standstill_.Measure(now), now);
   if (outcome_.has_value() || roles_->is_changing()) return;
   if (step_ == Step::kTakeBack) return TakeBack();
   if (step_ == Step::kMakeCopy || step_ == Step::kAwaitsAnswer) return;

@@ -36,7 +36,7 @@ void PairWatch::Begin() {
 
 void PairWatch::Tick() {
   const absl::Duration now = clock_->Monotonic();
-  const absl::Duration standstill = standstill_.Look(now);
+  const absl::Duration standstill = standstill_.Measure(now);
   for (Watched& watched : watched_) watched.health.ExcludeStandstill(standstill, now);
   if (!roles_->IsGuarded() || roles_->is_changing()) return;
   const PlaceHealth& primary = watched_[roles_->serving()].health;

@@ -31,7 +31,7 @@ void JobState::Warn(std::string text) {
 }
 
 void JobState::ExcludeStandstill() {
-  const absl::Duration standstill = standstill_.Look(now());
+  const absl::Duration standstill = standstill_.Measure(now());
   if (short_since_.has_value()) short_since_ = std::min(now(), *short_since_ + standstill);
   if (replicas != nullptr) replicas->ExcludeStandstill(standstill, now());
 }

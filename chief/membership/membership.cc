@@ -167,7 +167,7 @@ void Membership::NoteAlive(const LiveMember& process, absl::Duration when) {
 }
 
 std::vector<WorkerIndex> Membership::Expire(absl::Duration now) {
-  const absl::Duration standstill = standstill_.Look(now);
+  const absl::Duration standstill = standstill_.Measure(now);
   std::vector<WorkerIndex> lost;
   for (size_t i = 0; i < members_.size(); ++i) {
     MemberRecord& member = members_[i];

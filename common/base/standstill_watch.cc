@@ -10,7 +10,7 @@ constexpr absl::Duration kLongestTick = absl::Seconds(1);
 
 }  // namespace
 
-absl::Duration StandstillWatch::Look(absl::Duration now) {
+absl::Duration StandstillWatch::Measure(absl::Duration now) {
   const absl::Duration since = now - std::exchange(looked_at_, now);
   return since > kLongestTick ? since : absl::ZeroDuration();
 }

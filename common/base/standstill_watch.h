@@ -13,7 +13,7 @@ class StandstillWatch {
 
   // Call it several times a second. Returns the time since the last call where that is more than a
   // second: the process stood still. Zero otherwise.
-  absl::Duration Look(absl::Duration now);
+  absl::Duration Measure(absl::Duration now);
 
  private:
   absl::Duration looked_at_;

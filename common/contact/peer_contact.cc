@@ -80,7 +80,7 @@ void PeerContact::Tick() {
     if (is_muted_) return;
     idle.swap(idle_);
     const absl::Duration now = options_.clock->Monotonic();
-    if (is_watched_) line = watch_.Look(now);
+    if (is_watched_) line = watch_.CheckSilence(now);
     if (!is_asked_ && now >= next_ask_) {
       is_asked_ = true;
       next_ask_ = now + options_.lease / kPingsPerLease;

@@ -28,7 +28,7 @@ std::optional<std::string> SilenceWatch::OnHeard(absl::Duration now) {
                       " s");
 }
 
-std::optional<std::string> SilenceWatch::Look(absl::Duration now) {
+std::optional<std::string> SilenceWatch::CheckSilence(absl::Duration now) {
   const absl::Duration late = now - looked_at_ - options_.period;
   looked_at_ = now;
   if (late > options_.period) heard_at_ = std::min(heard_at_ + late, now);

@@ -31,7 +31,7 @@ class SilenceWatch {
   void OnFailure(std::string reason) { failure_ = std::move(reason); }
   // The line to log, if it is time for one. The time by which a call comes late does not count:
   // this process stood still, and heard of nobody.
-  std::optional<std::string> Look(absl::Duration now);
+  std::optional<std::string> CheckSilence(absl::Duration now);
 
  private:
   Options options_;

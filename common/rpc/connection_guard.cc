@@ -142,7 +142,7 @@ bool ConnectionGuard::IsTime(bool is_full, absl::Duration now) {
   return is_full || ResidentBytes() > known_memory_ + kMemoryGrowth;
 }
 
-void ConnectionGuard::Look(bool is_full, absl::Duration now) {
+void ConnectionGuard::CheckConnections(bool is_full, absl::Duration now) {
   if (!IsTime(is_full, now)) return;
   // The heap keeps what is freed for the next messages; those of strangers do not come again.
   if (std::exchange(trim_, false)) TrimHeap();

@@ -23,7 +23,7 @@ class ConnectionGuard {
   void Add(int connection);
   // To be called about every kPeriod. Reads the counters of all connections when the memory of the
   // process has grown, when new connections wait (`is_full`), and otherwise now and then.
-  void Look(bool is_full, absl::Duration now);
+  void CheckConnections(bool is_full, absl::Duration now);
 
   static constexpr absl::Duration kPeriod = absl::Milliseconds(250);
 

@@ -130,13 +130,15 @@ class GrpcServer final : public Server {
       unknown_.Serve(queue);
     }
     port_ = listening.port;
-    acceptor_.emplace(
-        std::move(listening.sockets),
-        rpc::Acceptor::Options{
-            .max_descriptors = rpc::MaxDescriptorsForConnections(),
-            .serve = [this](int connection) { Take(connection); },
-            .period = rpc::ConnectionGuard::kPeriod,
-            .look = [this](bool is_full) { guard_.Look(is_full, Clock::Real()->Monotonic()); }});
+    acceptor_.emplace(std::move(listening.sockets),
+                      rpc::Acceptor::Options{.max_descriptors = rpc::MaxDescriptorsForConnections(),
+                                             .serve = [this](int connection) { Take(connection); },
+                                             .period = rpc::ConnectionGuard::kPeriod,
+                                             .look =
+                                                 [this](bool is_full) {
+                                                   guard_.CheckConnections(
+                                                       is_full, Clock::Real()->Monotonic());
+                                                 }});
     return absl::OkStatus();
   }
 

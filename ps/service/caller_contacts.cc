@@ -38,7 +38,7 @@ void CallerContacts::OnPing(const WorkerIdentity& worker, absl::Duration lease) 
   std::optional<std::string> line;
   {
     absl::MutexLock lock(&mutex_);
-    line = Note(absl::StrCat("worker ", worker.worker.value()), worker, lease);
+    line = RecordPing(absl::StrCat("worker ", worker.worker.value()), worker, lease);
   }
   if (line.has_value()) log_(*line);
 }
@@ -50,7 +50,7 @@ void CallerContacts::OnPing(const Server& server, absl::Duration lease) {
   {
     absl::MutexLock lock(&mutex_);
     if (!contacts_.contains(name)) MakeRoomForServer(clock_->Monotonic());
-    line = Note(name, std::nullopt, lease);
+    line = RecordPing(name, std::nullopt, lease);
   }
   if (line.has_value()) log_(*line);
 }
@@ -69,9 +69,9 @@ void CallerContacts::MakeRoomForServer(absl::Duration now) {
   if (servers >= kMostServers) contacts_.erase(most_silent);
 }
 
-std::optional<std::string> CallerContacts::Note(const std::string& name,
-                                                const std::optional<WorkerIdentity>& worker,
-                                                absl::Duration lease) {
+std::optional<std::string> CallerContacts::RecordPing(const std::string& name,
+                                                      const std::optional<WorkerIdentity>& worker,
+                                                      absl::Duration lease) {
   const absl::Duration now = clock_->Monotonic();
   lease = std::clamp(lease, kShortestLease, kLongestLease);
   auto found = contacts_.find(name);
@@ -93,13 +93,13 @@ bool CallerContacts::IsMissed(const Contact& contact, absl::Duration now) const 
   return !contact.worker.has_value() || is_member_(*contact.worker);
 }
 
-void CallerContacts::Look() {
+void CallerContacts::CheckSilences() {
   const absl::Duration now = clock_->Monotonic();
   std::vector<std::pair<Contacts::value_type, std::string>> silent;
   {
     absl::MutexLock lock(&mutex_);
     for (auto& contact : contacts_) {
-      const auto line = contact.second.watch.Look(now);
+      const auto line = contact.second.watch.CheckSilence(now);
       if (line.has_value()) silent.emplace_back(contact, *line);
     }
     is_armed_ = false;
@@ -123,7 +123,7 @@ void CallerContacts::Look() {
 void CallerContacts::Arm() {
   if (timer_ == nullptr) return;
   is_armed_ = true;
-  timer_->After(kPeriod, [this] { Look(); });
+  timer_->After(kPeriod, [this] { CheckSilences(); });
 }
 
 }  // namespace lockstep::ps

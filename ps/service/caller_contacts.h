@@ -55,11 +55,11 @@ class CallerContacts {
   using Contacts = std::map<std::string, Contact>;  // by name: "worker 1"
 
   // The line to log, if any.
-  std::optional<std::string> Note(const std::string& name,
-                                  const std::optional<WorkerIdentity>& worker, absl::Duration lease)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<std::string> RecordPing(const std::string& name,
+                                        const std::optional<WorkerIdentity>& worker,
+                                        absl::Duration lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeRoomForServer(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Look();
+  void CheckSilences();
   // Whether the one that is silent has not ended, as far as anybody knows.
   bool IsMissed(const Contact& contact, absl::Duration now) const;
   void Arm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -135,7 +135,8 @@ bool ChaosRun::RunRound() {
       [&] {
         for (Injected& injected : round) {
           // Of a cut that is healed a name says something else.
-          if (!injected.is_healed || !injected.tasks.peer.has_value()) injected.detection.Look();
+          if (!injected.is_healed || !injected.tasks.peer.has_value())
+            injected.detection.ReadLogs();
         }
         if (!HealInTime(&round) || !job_->all_up() || !AreFullDisksMet(round)) return false;
         if (advances_when_healed < 0) advances_when_healed = watch_.num_advances();

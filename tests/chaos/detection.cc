@@ -36,7 +36,7 @@ bool Detection::LookAt(Source* source) {
   return source->is_found;
 }
 
-void Detection::Look() {
+void Detection::ReadLogs() {
   const bool is_over =
       is_of_pair_ ? after_by_both_ != absl::InfiniteDuration() : after_ != absl::InfiniteDuration();
   if (is_over) return;

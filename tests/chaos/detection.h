@@ -21,7 +21,7 @@ class Detection {
   Detection(const std::vector<std::unique_ptr<ChaosTask>>& tasks, const Fault& fault,
             const FaultTasks& hit);
 
-  void Look();
+  void ReadLogs();
 
   // Between the construction and the first sign; infinite: there is none yet.
   absl::Duration after() const { return after_; }

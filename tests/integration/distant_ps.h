@@ -82,7 +82,7 @@ class DistantPs {
     return PauseUntil([&] { return pauses_->step() > step; });
   }
   int64_t Step() {
-    pauses_->Look();
+    pauses_->ReadStep();
     return pauses_->step();
   }
   // All but the lost one end well; the summary.

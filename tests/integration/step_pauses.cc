@@ -20,13 +20,13 @@ bool StepPauses::WatchUntil(const std::function<bool()>& done, Process* chief,
   const absl::Duration deadline = Now() + patience;
   while (!done()) {
     if (Now() >= deadline || !chief->running()) return false;
-    Look();
+    ReadStep();
     absl::SleepFor(kNextLook);
   }
   return true;
 }
 
-void StepPauses::Look() {
+void StepPauses::ReadStep() {
   const auto status = reader_.Read(kAnswer);
   if (!status.ok()) return;
   step_ = status->global_step();

@@ -23,7 +23,7 @@ class StepPauses {
   // Asks the chief for its step until `done`. False: `chief` has ended, or `patience` has.
   bool WatchUntil(const std::function<bool()>& done, Process* chief, absl::Duration patience);
   // Asks once.
-  void Look();
+  void ReadStep();
 
   // As of the last answer.
   int64_t step() const { return step_; }

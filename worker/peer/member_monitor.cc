@@ -31,7 +31,7 @@ void MemberMonitor::Begin(const Collective& collective) {
     is_running_ = true;
     watch_.Start(options_.clock->Monotonic());
   }
-  LookLater(collective);
+  CheckLater(collective);
 }
 
 void MemberMonitor::End() {
@@ -81,7 +81,7 @@ void MemberMonitor::CompareWithNext(const Collective& collective, CompareRequest
       });
 }
 
-void MemberMonitor::LookLater(const Collective& collective) {
+void MemberMonitor::CheckLater(const Collective& collective) {
   if (options_.names.size() == 1) return;
   {
     absl::MutexLock lock(&mutex_);
@@ -89,11 +89,11 @@ void MemberMonitor::LookLater(const Collective& collective) {
     will_look_ = true;
   }
   options_.timer->After(kProbePeriod, [this, weak = std::weak_ptr<CollectiveActivity>(collective)] {
-    if (const Collective alive = weak.lock()) Look(alive);
+    if (const Collective alive = weak.lock()) CheckMembers(alive);
   });
 }
 
-void MemberMonitor::Look(const Collective& collective) {
+void MemberMonitor::CheckMembers(const Collective& collective) {
   collective->Enter();
   absl::Status silence;
   bool goes_on = false;
@@ -113,7 +113,7 @@ void MemberMonitor::Look(const Collective& collective) {
     for (size_t position = 0; position < options_.names.size(); ++position) {
       Probe(collective, static_cast<int>(position));
     }
-    LookLater(collective);
+    CheckLater(collective);
   }
   collective->Leave();
 }

@@ -55,8 +55,8 @@ class MemberMonitor {
                        absl::AnyInvocable<void()> same);
 
  private:
-  void LookLater(const Collective& collective);
-  void Look(const Collective& collective);
+  void CheckLater(const Collective& collective);
+  void CheckMembers(const Collective& collective);
   void Probe(const Collective& collective, int position);
   void OnProbed(const Collective& collective, int position,
                 const absl::StatusOr<ProbeReply>& reply);

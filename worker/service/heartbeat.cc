@@ -108,7 +108,7 @@ void Heartbeat::Beat() {
         changed_.AwaitFor(&mutex_, absl::Condition(&stopping_), pause);
       }
       sends = changed_.AwaitFor(&mutex_, absl::Condition(this, &Heartbeat::MaySend), kPeriod);
-      if (!end_.has_value()) line = Look(std::move(chief_name));
+      if (!end_.has_value()) line = CheckChief(std::move(chief_name));
       is_over = stopping_ || end_.has_value();
       if (is_over) {
         end = end_;
@@ -137,15 +137,15 @@ void Heartbeat::AwaitAnswers(bool is_watching) {
     {
       absl::MutexLock lock(&mutex_);
       if (changed_.AwaitFor(&mutex_, absl::Condition(this, &Heartbeat::Idle), kPeriod)) return;
-      if (is_watching) line = Look(std::move(chief_name));
+      if (is_watching) line = CheckChief(std::move(chief_name));
     }
     if (line.has_value()) log::Warning(*line);
   }
 }
 
-std::optional<std::string> Heartbeat::Look(std::string chief_name) {
+std::optional<std::string> Heartbeat::CheckChief(std::string chief_name) {
   watch_.SetName(std::move(chief_name));
-  return watch_.Look(options_.clock->Monotonic());
+  return watch_.CheckSilence(options_.clock->Monotonic());
 }
 
 HeartbeatRequest Heartbeat::MakeRequest() const {

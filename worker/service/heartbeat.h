@@ -73,7 +73,8 @@ class Heartbeat {
   // chief is silent: where `is_watching`, it is told meanwhile.
   void AwaitAnswers(bool is_watching);
   // The line to log, if any.
-  std::optional<std::string> Look(std::string chief_name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<std::string> CheckChief(std::string chief_name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MaySend() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return in_flight_ == 0; }
   HeartbeatRequest MakeRequest() const;

@@ -92,7 +92,7 @@ absl::StatusOr<std::string> GpuMonitor::NextFailure() const {
   return "";
 }
 
-void GpuMonitor::Look() {
+void GpuMonitor::CheckDevice() {
   SampleUtilization();
   if (events_ == nullptr) {
     stop_.WaitFor(absl::Milliseconds(kLookMilliseconds));
@@ -111,7 +111,7 @@ void GpuMonitor::Look() {
 void GpuMonitor::Watch() {
   while (!options_.has_failed()) {
     if (stop_.HasBeenNotified()) return;
-    Look();
+    CheckDevice();
   }
   if (!stop_.WaitFor(options_.grace)) options_.on_stuck();
 }

@@ -46,7 +46,7 @@ class GpuMonitor {
   absl::Status OpenEvents();
   // The monitor's thread.
   void Watch();
-  void Look();
+  void CheckDevice();
   void SampleUtilization();
   // Of the next event; empty: there was none, or it is not one of the hardware.
   absl::StatusOr<std::string> NextFailure() const;

@@ -22,7 +22,7 @@ SilenceWatch OfChief() {
 Lines LookUntil(SilenceWatch* watch, int begin, int end) {
   Lines lines;
   for (int second = begin + 1; second <= end; ++second) {
-    const auto line = watch->Look(kStart + absl::Seconds(second));
+    const auto line = watch->CheckSilence(kStart + absl::Seconds(second));
     if (line.has_value()) lines.push_back(*line);
   }
   return lines;
@@ -68,7 +68,7 @@ TEST_CASE("looks that are a little late add up to silence all the same") {
   SilenceWatch watch = OfChief();
   Lines lines;
   for (int look = 1; look <= 4; ++look) {
-    const auto line = watch.Look(kStart + look * absl::Milliseconds(1500));
+    const auto line = watch.CheckSilence(kStart + look * absl::Milliseconds(1500));
     if (line.has_value()) lines.push_back(*line);
   }
   CHECK(lines == Lines{"no contact with the chief for 6 s: it does not answer"});
