@@ -32,17 +32,17 @@ absl::Status GroupKeeper::Follow() {
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_new, former_.Update(live, {job_->views->open_step(),
                                                                      job_->views->start_step()}));
-  if (is_new) Tell();
+  if (is_new) SendGroup();
   return absl::OkStatus();
 }
 
 bool GroupKeeper::FollowHolders() {
   const std::vector<LiveMember> live = job_->membership.Live();
-  if (former_.KeepHolders(live, job_->inputs.plan.max_steps)) Tell();
+  if (former_.KeepHolders(live, job_->inputs.plan.max_steps)) SendGroup();
   return former_.HasHolder(live, job_->inputs.plan.max_steps);
 }
 
-void GroupKeeper::Tell() {
+void GroupKeeper::SendGroup() {
   GroupView group;
   group.set_job(job_->initialized.view.command().job());
   group.set_term(former_.id().term);

@@ -22,7 +22,7 @@ class GroupKeeper {
   bool FollowHolders();
 
  private:
-  void Tell();
+  void SendGroup();
 
   JobState* const job_;
   GroupFormer former_;

@@ -207,7 +207,7 @@ absl::StatusOr<WorkerCalls*> JobSeries::worker_calls() {
 absl::StatusOr<WorkerCalls*> JobSeries::CallsFor(WorkerIndex worker, Incarnation incarnation) {
   absl::StatusOr<WorkerCalls*> calls = worker_calls();
   if (!calls.ok() || !(*calls)->knows_members()) {
-    callers_.Note(worker, incarnation, clock_->Monotonic());
+    callers_.RecordCall(worker, incarnation, clock_->Monotonic());
   }
   return calls;
 }

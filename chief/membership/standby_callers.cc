@@ -12,7 +12,7 @@ void Forget(absl::Duration now, ProcessCalls* processes) {
 
 }  // namespace
 
-void StandbyCallers::Note(WorkerIndex worker, Incarnation incarnation, absl::Duration now) {
+void StandbyCallers::RecordCall(WorkerIndex worker, Incarnation incarnation, absl::Duration now) {
   if (callers_.size() >= kMaxWorkers && !callers_.contains(worker)) return;
   ProcessCalls& processes = callers_[worker];
   Forget(now, &processes);

@@ -25,7 +25,7 @@ class StandbyCallers {
 
   // A process that has not called for 10 s is forgotten. Callers have not been checked: what is
   // beyond the limits is not noted.
-  void Note(WorkerIndex worker, Incarnation incarnation, absl::Duration now);
+  void RecordCall(WorkerIndex worker, Incarnation incarnation, absl::Duration now);
   ProcessCalls Of(WorkerIndex worker, absl::Duration now) const;
 
  private:

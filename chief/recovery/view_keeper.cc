@@ -89,7 +89,7 @@ void ViewKeeper::OnAnswer(size_t shard, uint64_t view, const absl::StatusOr<SetV
       return on_error_(status);
     }
     const absl::Duration now = clock_->Monotonic();
-    state.problem.Note(status, now);
+    state.problem.RecordError(status, now);
     return state.retry.Failed(status, now);
   }
   if (!reply->has_variables()) {

@@ -16,7 +16,7 @@ struct ShardProblem {
 
   bool ok() const { return status.ok(); }
   // Another error of a shard that was out of reach before: `since` stays.
-  void Note(absl::Status error, absl::Duration now) {
+  void RecordError(absl::Status error, absl::Duration now) {
     if (status.ok()) since = now;
     status = std::move(error);
   }

@@ -274,7 +274,7 @@ void StepLoop::Advance() {
 
 bool StepLoop::Survives(size_t shard, const absl::Status& error) {
   if (IsTransient(error)) {
-    progress_[shard].problem.Note(error, clock_->Monotonic());
+    progress_[shard].problem.RecordError(error, clock_->Monotonic());
     return true;
   }
   if (ExitCodeFor(error) == ExitCode::kPeersLost) {

@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// Tell may be called from any thread; Expect by the one that asks, before it asks. Allocates
+// SetAnswer may be called from any thread; Expect by the one that asks, before it asks. Allocates
 // nothing after its making, but for errors.
 template <typename T>
 class FanIn {
@@ -29,7 +29,7 @@ class FanIn {
     failure_ = absl::OkStatus();
     done_ = std::move(done);
   }
-  void Tell(size_t index, absl::StatusOr<T> answer) {
+  void SetAnswer(size_t index, absl::StatusOr<T> answer) {
     Callback<std::span<const T>> done;
     absl::StatusOr<std::span<const T>> result;
     {

@@ -71,7 +71,7 @@ void HealthService::Add(const std::shared_ptr<HealthWatch>& watch) {
                                                 "Health.Check")));
   }
   watches_.insert(watch);
-  watch->Tell(StatusOf(watch->subject()));
+  watch->SendStatus(StatusOf(watch->subject()));
 }
 
 void HealthService::Remove(const std::shared_ptr<HealthWatch>& watch) {
@@ -82,7 +82,7 @@ void HealthService::Remove(const std::shared_ptr<HealthWatch>& watch) {
 void HealthService::SetReady(bool ready) {
   absl::MutexLock lock(&mutex_);
   is_ready_ = ready;
-  for (const auto& watch : watches_) watch->Tell(StatusOf(watch->subject()));
+  for (const auto& watch : watches_) watch->SendStatus(StatusOf(watch->subject()));
 }
 
 void HealthService::Stop() {

@@ -55,7 +55,7 @@ void HealthWatch::Arrived(bool ok) {
   hooks_->arrived(shared_from_this());
 }
 
-void HealthWatch::Tell(ServingStatus status) {
+void HealthWatch::SendStatus(ServingStatus status) {
   absl::MutexLock lock(&mutex_);
   wanted_ = status;
   Advance();

@@ -53,7 +53,7 @@ class HealthWatch final : public ServedCall<HealthWatch> {
   // All that is kept of the request while the watch lives.
   HealthSubject subject() const { return subject_; }
   // Of the statuses that come while one is under way only the newest follows.
-  void Tell(ServingStatus status);
+  void SendStatus(ServingStatus status);
   // Tells the last status, then ends the call with `end`.
   void End(std::optional<ServingStatus> last, const grpc::Status& end);
 

@@ -34,7 +34,7 @@ void Write(const std::vector<StateRange>& ranges, const ReceivedTensors& tensors
     const MutableTensorView to = tensor.slot.has_value() ? entry.variable.slots()[*tensor.slot]
                                                          : entry.variable.OverwriteNewest();
     LOCKSTEP_CHECK(payload.CopyTo(to.bytes().subspan(range.offset, range.size)));
-    state->incoming->Note(range.tensor, range.offset, range.size);
+    state->incoming->RecordPiece(range.tensor, range.offset, range.size);
   }
 }
 

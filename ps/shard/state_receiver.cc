@@ -33,7 +33,7 @@ absl::Status StateReceiver::CheckStep(GlobalStep step, GlobalStep now, bool is_u
                                          is_untouched ? "" : ", and has closed variables of it"));
 }
 
-void StateReceiver::Note(size_t tensor, uint64_t offset, uint64_t size) {
+void StateReceiver::RecordPiece(size_t tensor, uint64_t offset, uint64_t size) {
   arrived_[tensor].Claim(offset, offset + size);
 }
 

@@ -34,7 +34,7 @@ class StateReceiver {
   // no longer. FAILED_PRECONDITION: it has not begun.
   absl::Status CheckStep(GlobalStep step, GlobalStep now, bool is_untouched) const;
   // Bytes [offset, offset + size) of a tensor have come.
-  void Note(size_t tensor, uint64_t offset, uint64_t size);
+  void RecordPiece(size_t tensor, uint64_t offset, uint64_t size);
   // All has been sent, with the state at `step`. FAILED_PRECONDITION naming what has not come.
   absl::Status Complete(GlobalStep step);
   bool is_complete() const { return complete_.has_value(); }

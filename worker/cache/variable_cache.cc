@@ -231,7 +231,7 @@ void VariableCache::StartFetch(GlobalStep version, FetchKind kind, Callback<Glob
       });
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     shards_[shard].session->Fetch(version, kind, [this, shard](absl::StatusOr<GlobalStep> got) {
-      versions_.Tell(shard, std::move(got));
+      versions_.SetAnswer(shard, std::move(got));
     });
   }
 }

@@ -44,7 +44,7 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
     self_ = shared_from_this();
     // Shared by the slices; any thread of gRPC's may release the last one.
     std::shared_ptr<const void> slices(this, [self = self_](const void*) {
-      if (self->Note(kReleased) & kClosed) self->Post(&self->released_);
+      if (self->RecordEvent(kReleased) & kClosed) self->Post(&self->released_);
     });
     grpc::ByteBuffer message = wire::Encode(header, payload, slices);
     if (channel_->options_.checksums) AddToRequest(message, context_.get());
@@ -53,7 +53,7 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
     slices.reset();
     reader_->StartCall();
     reader_->Finish(&reply_.message, &status_, tag());
-    if (Note(kStarted) & kEnded) Post(&started_);
+    if (RecordEvent(kStarted) & kEnded) Post(&started_);
   }
 
   void Refuse() { done_(CallsCancelled(channel_->options_)); }
@@ -61,14 +61,14 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
   void OnEvent(bool) override {
     if (context_ != nullptr) {
       // The thread that starts the call may still use it: it posts then.
-      if (!(Note(kEnded) & kStarted)) return;
+      if (!(RecordEvent(kEnded) & kStarted)) return;
       if (status_.ok() && channel_->options_.checksums) {
         reply_.checksum = ChecksumOfReply(*context_);
       }
       // Slices that gRPC has not sent stay with its part of the call, which is over.
       reader_.reset();  // lives in the call, which the context may be the last to hold
       channel_->calls_.Ended(std::move(context_));
-      if (!(Note(kClosed) & kReleased)) return;
+      if (!(RecordEvent(kClosed) & kReleased)) return;
     }
     End();
   }
@@ -78,7 +78,7 @@ class RawChannel::InFlight final : public rpc::QueueEvent,
 
   void* tag() { return static_cast<rpc::QueueEvent*>(this); }
   // What had happened before.
-  int Note(int event) { return happened_.fetch_or(event, std::memory_order_acq_rel); }
+  int RecordEvent(int event) { return happened_.fetch_or(event, std::memory_order_acq_rel); }
 
   // Continues on the queue's thread. The caller keeps this: the call may be over before Set
   // returns.

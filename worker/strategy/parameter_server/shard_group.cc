@@ -70,7 +70,8 @@ void ShardGroup::Open(Callback<bool> done) {
   });
   for (size_t shard = 0; shard < sessions_.size(); ++shard) {
     sessions_[shard]->Open([this, shard](const absl::StatusOr<TransportInfo>& info) {
-      opened_.Tell(shard, info.ok() ? absl::StatusOr<int>(info->references.ok()) : info.status());
+      opened_.SetAnswer(shard,
+                        info.ok() ? absl::StatusOr<int>(info->references.ok()) : info.status());
     });
   }
 }
@@ -130,7 +131,7 @@ void ShardGroup::End(DequeueSeq dequeue_seq, Callback<std::span<const PushSummar
   for (size_t shard = 0; shard < sessions_.size(); ++shard) {
     sessions_[shard]->EndStep(shard == kStepShard ? dequeue_seq : DequeueSeq(),
                               [this, shard](absl::StatusOr<PushSummary> summary) {
-                                verdicts_.Tell(shard, std::move(summary));
+                                verdicts_.SetAnswer(shard, std::move(summary));
                               });
   }
 }
@@ -165,7 +166,7 @@ void ShardGroup::ForgetGradient(DequeueTokenReply token, Callback<DequeueTokenRe
     done(std::move(token));
   });
   for (size_t shard = 0; shard < sessions_.size(); ++shard) {
-    sessions_[shard]->ForgetGradient([this, shard] { forgotten_.Tell(shard, 0); });
+    sessions_[shard]->ForgetGradient([this, shard] { forgotten_.SetAnswer(shard, 0); });
   }
 }
 

@@ -69,7 +69,7 @@ void StateReader::ReadNext() {
       [this](absl::StatusOr<std::span<const Answer>> answers) { OnRead(std::move(answers)); });
   for (size_t shard = 0; shard < targets.size(); ++shard) {
     if (targets[shard].empty()) {
-      answers_.Tell(shard, Answer{state_.version, {}});
+      answers_.SetAnswer(shard, Answer{state_.version, {}});
       continue;
     }
     ShardSession* session = nullptr;
@@ -82,8 +82,8 @@ void StateReader::ReadNext() {
     session->SetTargets(std::move(targets[shard]));
     session->Fetch(state_.version, FetchKind::kPresent,
                    [this, shard, session](absl::StatusOr<GlobalStep> version) {
-                     if (!version.ok()) return answers_.Tell(shard, version.status());
-                     answers_.Tell(shard, Answer{*version, session->Scalars()});
+                     if (!version.ok()) return answers_.SetAnswer(shard, version.status());
+                     answers_.SetAnswer(shard, Answer{*version, session->Scalars()});
                    });
     if (is_cancelled_) session->Cancel();
   }

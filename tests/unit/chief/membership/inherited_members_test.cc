@@ -88,7 +88,7 @@ TEST_CASE("an inherited member that calls keeps its index when another process a
 TEST_CASE("the lease of an inherited member counts from a call for its index at the standby") {
   Fixture f;
   StandbyCallers callers;
-  callers.Note(kW0, kSecond, At(1));
+  callers.RecordCall(kW0, kSecond, At(1));
   f.Pass(0.5, 3);
   f.membership.Adopt({kW0, kFirst}, At(3), absl::Seconds(10), &callers);
   CHECK(f.Register(kW0, kSecond, 3.5).value() == Admission::kContended);
@@ -100,7 +100,7 @@ TEST_CASE("the lease of an inherited member counts from a call for its index at 
 TEST_CASE("a call at the standby alone ends no lease: that process has not been checked") {
   Fixture f;
   StandbyCallers callers;
-  callers.Note(kW0, kSecond, At(1));
+  callers.RecordCall(kW0, kSecond, At(1));
   const double grace = GENERATE(0, 8);
   f.membership.Adopt({kW0, kFirst}, At(3), absl::Seconds(grace), &callers);
   const double end = 3 + std::max(grace, 5.0);
@@ -111,10 +111,10 @@ TEST_CASE("a call at the standby alone ends no lease: that process has not been 
 TEST_CASE("an inherited member that called the standby itself has lived until then") {
   Fixture f;
   StandbyCallers callers;
-  callers.Note(kW0, kSecond, At(1));
-  callers.Note(kW1, kSecond, At(1));
-  callers.Note(kW0, kFirst, At(1.2));
-  callers.Note(kW1, kFirst, At(2));
+  callers.RecordCall(kW0, kSecond, At(1));
+  callers.RecordCall(kW1, kSecond, At(1));
+  callers.RecordCall(kW0, kFirst, At(1.2));
+  callers.RecordCall(kW1, kFirst, At(2));
   f.Pass(0.5, 3);
   f.membership.Adopt({kW0, kFirst}, At(3), absl::Seconds(10), &callers);
   f.membership.Adopt({kW1, kFirst}, At(3), absl::Seconds(10), &callers);

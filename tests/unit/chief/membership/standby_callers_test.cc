@@ -12,10 +12,10 @@ absl::Duration At(double seconds) { return absl::Seconds(seconds); }
 
 TEST_CASE("of each process of a worker the first and the last call are noted") {
   StandbyCallers callers;
-  callers.Note(kWorker, kFirst, At(1));
-  callers.Note(kWorker, kFirst, At(2));
-  callers.Note(kWorker, kSecond, At(3));
-  callers.Note(kWorker, kFirst, At(4));
+  callers.RecordCall(kWorker, kFirst, At(1));
+  callers.RecordCall(kWorker, kFirst, At(2));
+  callers.RecordCall(kWorker, kSecond, At(3));
+  callers.RecordCall(kWorker, kFirst, At(4));
   const ProcessCalls calls = callers.Of(kWorker, At(5));
   REQUIRE(calls.size() == 2);
   CHECK(calls.at(kFirst).first == At(1));
@@ -26,24 +26,24 @@ TEST_CASE("of each process of a worker the first and the last call are noted") {
 
 TEST_CASE("a process that has not called for 10 seconds is forgotten") {
   StandbyCallers callers;
-  callers.Note(kWorker, kFirst, At(1));
-  callers.Note(kWorker, kFirst, At(11));
+  callers.RecordCall(kWorker, kFirst, At(1));
+  callers.RecordCall(kWorker, kFirst, At(11));
   CHECK(callers.Of(kWorker, At(21)).at(kFirst).first == At(1));
   CHECK(callers.Of(kWorker, At(21.5)).empty());
-  callers.Note(kWorker, kFirst, At(21.5));
+  callers.RecordCall(kWorker, kFirst, At(21.5));
   CHECK(callers.Of(kWorker, At(22)).at(kFirst).first == At(21.5));
 }
 
 TEST_CASE("of processes without number, and of workers, a limited number is noted") {
   StandbyCallers callers;
   for (uint64_t i = 0; i < 2 * StandbyCallers::kMaxProcesses; ++i) {
-    callers.Note(kWorker, Incarnation(i), At(1));
+    callers.RecordCall(kWorker, Incarnation(i), At(1));
   }
   CHECK(callers.Of(kWorker, At(1)).size() == StandbyCallers::kMaxProcesses);
-  callers.Note(kWorker, Incarnation(0), At(2));
+  callers.RecordCall(kWorker, Incarnation(0), At(2));
   CHECK(callers.Of(kWorker, At(2)).at(Incarnation(0)).last == At(2));
   const uint32_t last = 100 + StandbyCallers::kMaxWorkers - 1;
-  for (uint32_t i = 100; i <= last; ++i) callers.Note(WorkerIndex(i), kFirst, At(1));
+  for (uint32_t i = 100; i <= last; ++i) callers.RecordCall(WorkerIndex(i), kFirst, At(1));
   CHECK(callers.Of(WorkerIndex(last - 1), At(1)).size() == 1);
   CHECK(callers.Of(WorkerIndex(last), At(1)).empty());
 }

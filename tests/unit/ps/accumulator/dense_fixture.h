@@ -74,7 +74,7 @@ class DenseFixture {
     auto applied = accumulator.Apply(GlobalStep(local_step), gradient.view());
     if (!applied.ok()) return applied.status();
     was_accepted = applied->accepted;
-    takes_.Note(std::move(applied->finished));
+    takes_.RecordTakes(std::move(applied->finished));
     return absl::OkStatus();
   }
   void Apply(float gradient, int64_t local_step = 0) {

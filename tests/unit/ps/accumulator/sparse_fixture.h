@@ -65,7 +65,7 @@ class SparseFixture {
     auto applied = accumulator.Apply(GlobalStep(local_step), push.view());
     if (!applied.ok()) return applied.status();
     was_accepted = applied->accepted;
-    takes_.Note(std::move(applied->finished));
+    takes_.RecordTakes(std::move(applied->finished));
     return absl::OkStatus();
   }
   void Apply(const Rows& rows, int64_t local_step = 0) {

@@ -25,12 +25,12 @@ class TakeLog {
     const TakeId id(++last_take_);
     auto finished = accumulator_->Take(id, required);
     REQUIRE(finished.ok());
-    Note(*std::move(finished));
+    RecordTakes(*std::move(finished));
     return id;
   }
-  void Cancel(TakeId id) { Note(accumulator_->Cancel(id)); }
+  void Cancel(TakeId id) { RecordTakes(accumulator_->Cancel(id)); }
   // What a call of the accumulator's finished.
-  void Note(std::vector<FinishedTake> finished) {
+  void RecordTakes(std::vector<FinishedTake> finished) {
     for (auto& take : finished) {
       const TakeId id = take.id;
       REQUIRE(finished_.emplace(id, std::move(take)).second);

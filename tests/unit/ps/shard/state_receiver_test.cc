@@ -16,13 +16,13 @@ StateReceiver OfTwo() {
 TEST_CASE("state is complete when every byte of every tensor has come, in any order") {
   StateReceiver receiver = OfTwo();
   REQUIRE(receiver.Begin(GlobalStep(3)).ok());
-  receiver.Note(1, 4, 4);
-  receiver.Note(0, 0, 8);
+  receiver.RecordPiece(1, 4, 4);
+  receiver.RecordPiece(0, 0, 8);
   const absl::Status missing = receiver.Complete(GlobalStep(4));
   CHECK(absl::IsFailedPrecondition(missing));
   CHECK(absl::StrContains(missing.message(), "\"a/momentum\", 8 bytes, those from byte 0"));
   CHECK_FALSE(receiver.is_complete());
-  receiver.Note(1, 0, 5);
+  receiver.RecordPiece(1, 0, 5);
   CHECK(receiver.Complete(GlobalStep(4)).ok());
   CHECK(receiver.is_complete());
 }
