@@ -1,5 +1,5 @@
-// Copies around the caches, for what is too large to be found in one of them later: memory that is
-// written as a whole is then not read first.
+// Non-temporal copies, for what is too large to be found in a cache later: memory that is written
+// as a whole is then not read first.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,7 @@ class SegmentedReader {
     return true;
   }
   bool Copy(uint64_t size, std::string* to);
-  // As Copy, into memory of `size` bytes; around the caches where they are many.
+  // As Copy, into memory; a large copy is non-temporal.
   bool CopyTo(std::span<std::byte> to);
   // CopyTo from there on; fails, too, when the position is past.
   bool CopyFrom(uint64_t position, std::span<std::byte> to);

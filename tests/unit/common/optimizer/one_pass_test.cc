@@ -148,7 +148,7 @@ void CheckEveryWay(const test::NamedRule& named, size_t num_gradients, size_t co
       CHECK(after.IsSame(expected));
     };
     check([&](Update* update) { rule.Apply(*update); });
-    check([&](Update* update) {  // around the caches, to memory that begins anywhere
+    check([&](Update* update) {  // non-temporal, to memory that begins anywhere
       update->bypasses_caches = true;
       rule.Apply(*update);
     });

@@ -181,7 +181,7 @@ TEST_CASE("the baseline is always there, and a limit holds until it is lifted") 
   CHECK(ChosenVectorTarget() == targets.back());
 }
 
-TEST_CASE("a copy around the caches is a copy, wherever it begins and ends") {
+TEST_CASE("a non-temporal copy is a copy, wherever it begins and ends") {
   std::vector<char> from(400);
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i * 7 + 1);
   for (size_t begin = 0; begin < 70; begin += 3) {
