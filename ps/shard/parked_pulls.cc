@@ -43,8 +43,8 @@ uint64_t BytesOf(const ParkedPull& pull) {
 absl::StatusOr<uint64_t> ParkedPulls::Park(ParkedPull* pull, const AwaitedPart& part,
                                            DeferredCallbacks* deferred) {
   const uint64_t identity = absl::Hash<Identity>()({*pull});
-  const auto known = slot_of_identity_.find(identity);
-  if (known != slot_of_identity_.end() && IsSame(slots_[known->second].pull, *pull)) {
+  const auto known = entry_of_identity_.find(identity);
+  if (known != entry_of_identity_.end() && IsSame(entries_[known->second].pull, *pull)) {
     const uint32_t same = known->second;
     Unlink(same);
     // Of two equal pulls the older may arrive last, delayed. The newer one's caller asks once more.
@@ -52,21 +52,21 @@ absl::StatusOr<uint64_t> ParkedPulls::Park(ParkedPull* pull, const AwaitedPart& 
   }
   const uint64_t bytes = BytesOf(*pull);
   LOCKSTEP_RETURN_IF_ERROR(CheckRoom(*pull, bytes));
-  const uint32_t at = TakeSlot();
-  Slot& slot = slots_[at];
-  slot.pull = std::move(*pull);
-  slot.part = part;
-  slot.identity = identity;
-  slot.bytes = bytes;
+  const uint32_t at = TakeEntry();
+  Entry& entry = entries_[at];
+  entry.pull = std::move(*pull);
+  entry.part = part;
+  entry.identity = identity;
+  entry.bytes = bytes;
   // Of two pulls with one hash only the first is recognised when it comes again.
-  slot_of_identity_.try_emplace(identity, at);
-  Share& share = share_of_worker_[slot.pull.worker.worker];
+  entry_of_identity_.try_emplace(identity, at);
+  Share& share = share_of_worker_[entry.pull.worker.worker];
   for (Share* of : {&share, &total_}) {
     ++of->pulls;
     of->bytes += bytes;
   }
   Link(at);
-  return uint64_t{slot.generation} << 32 | at;
+  return uint64_t{entry.generation} << 32 | at;
 }
 
 absl::Status ParkedPulls::CheckRoom(const ParkedPull& pull, uint64_t bytes) const {
@@ -97,12 +97,12 @@ void ParkedPulls::Retry(const AwaitedPart& part, absl::FunctionRef<Attempt(Parke
   chains_.erase(chain);
   while (next != kNone) {
     const uint32_t at = next;
-    next = slots_[at].next;
-    Attempt outcome = attempt(&slots_[at].pull);
+    next = entries_[at].next;
+    Attempt outcome = attempt(&entries_[at].pull);
     if (auto* const result = std::get_if<PullResult>(&outcome)) {
       Answer(at, std::move(*result), deferred);
     } else {
-      slots_[at].part = std::get<AwaitedPart>(outcome);
+      entries_[at].part = std::get<AwaitedPart>(outcome);
       Link(at);
     }
   }
@@ -110,64 +110,65 @@ void ParkedPulls::Retry(const AwaitedPart& part, absl::FunctionRef<Attempt(Parke
 
 void ParkedPulls::Cancel(uint64_t number, DeferredCallbacks* deferred) {
   const auto at = static_cast<uint32_t>(number);
-  if (at >= slots_.size() || !slots_[at].is_used || slots_[at].generation != number >> 32) return;
+  if (at >= entries_.size() || !entries_[at].is_used || entries_[at].generation != number >> 32)
+    return;
   Unlink(at);
   Answer(at, absl::CancelledError("the caller has withdrawn the pull"), deferred);
 }
 
 void ParkedPulls::FailIf(absl::FunctionRef<bool(const ParkedPull&)> condition,
                          const absl::Status& status, DeferredCallbacks* deferred) {
-  for (uint32_t at = 0; at < slots_.size(); ++at) {
-    if (!slots_[at].is_used || !condition(slots_[at].pull)) continue;
+  for (uint32_t at = 0; at < entries_.size(); ++at) {
+    if (!entries_[at].is_used || !condition(entries_[at].pull)) continue;
     Unlink(at);
     Answer(at, status, deferred);
   }
 }
 
-uint32_t ParkedPulls::TakeSlot() {
+uint32_t ParkedPulls::TakeEntry() {
   uint32_t at = first_free_;
   if (at == kNone) {
-    at = static_cast<uint32_t>(slots_.size());
-    slots_.emplace_back();
+    at = static_cast<uint32_t>(entries_.size());
+    entries_.emplace_back();
   } else {
-    first_free_ = slots_[at].next;
+    first_free_ = entries_[at].next;
   }
-  slots_[at].is_used = true;
-  ++slots_[at].generation;  // from 1 on: no number is 0
+  entries_[at].is_used = true;
+  ++entries_[at].generation;  // from 1 on: no number is 0
   return at;
 }
 
 void ParkedPulls::Link(uint32_t at) {
-  Slot& slot = slots_[at];
-  Chain& chain = chains_[slot.part];
-  slot.previous = std::exchange(chain.last, at);
-  slot.next = kNone;
-  (slot.previous == kNone ? chain.first : slots_[slot.previous].next) = at;
+  Entry& entry = entries_[at];
+  Chain& chain = chains_[entry.part];
+  entry.previous = std::exchange(chain.last, at);
+  entry.next = kNone;
+  (entry.previous == kNone ? chain.first : entries_[entry.previous].next) = at;
 }
 
 void ParkedPulls::Unlink(uint32_t at) {
-  const Slot& slot = slots_[at];
-  const auto chain = chains_.find(slot.part);
-  (slot.previous == kNone ? chain->second.first : slots_[slot.previous].next) = slot.next;
-  (slot.next == kNone ? chain->second.last : slots_[slot.next].previous) = slot.previous;
+  const Entry& entry = entries_[at];
+  const auto chain = chains_.find(entry.part);
+  (entry.previous == kNone ? chain->second.first : entries_[entry.previous].next) = entry.next;
+  (entry.next == kNone ? chain->second.last : entries_[entry.next].previous) = entry.previous;
   if (chain->second.first == kNone) chains_.erase(chain);
 }
 
 void ParkedPulls::Answer(uint32_t at, absl::StatusOr<PullResult> result,
                          DeferredCallbacks* deferred) {
-  Slot& slot = slots_[at];
-  const auto known = slot_of_identity_.find(slot.identity);
-  if (known != slot_of_identity_.end() && known->second == at) slot_of_identity_.erase(known);
-  const auto share = share_of_worker_.find(slot.pull.worker.worker);
+  Entry& entry = entries_[at];
+  const auto known = entry_of_identity_.find(entry.identity);
+  if (known != entry_of_identity_.end() && known->second == at) entry_of_identity_.erase(known);
+  const auto share = share_of_worker_.find(entry.pull.worker.worker);
   for (Share* of : {&share->second, &total_}) {
     --of->pulls;
-    of->bytes -= slot.bytes;
+    of->bytes -= entry.bytes;
   }
   if (share->second.pulls == 0) share_of_worker_.erase(share);
-  deferred->Answer<PullResult>(std::move(slot.pull.done), std::move(result));
-  slot.pull = {};
-  slot.is_used = false;
-  slot.next = std::exchange(first_free_, at);
+  deferred->Answer<PullResult>(std::move(entry.pull.done), std::move(result));
+  entry.pull = {};
+  entry.is_used = false;
+  entry.next = std::exchange(first_free_, at);
 }
 
 }  // namespace lockstep::ps

@@ -72,15 +72,15 @@ class ParkedPulls {
  private:
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
-  struct Slot {
+  struct Entry {
     ParkedPull pull;
     AwaitedPart part;
     uint64_t identity = 0;  // hash of what makes two pulls the same
     uint64_t bytes = 0;
     bool is_used = false;
-    uint32_t generation = 0;    // counts the pulls that the slot has had
+    uint32_t generation = 0;    // counts the pulls that the entry has had
     uint32_t previous = kNone;  // of those that wait for the same part
-    uint32_t next = kNone;      // the same; of a free slot, the next free one
+    uint32_t next = kNone;      // the same; of a free entry, the next free one
   };
   struct Chain {
     uint32_t first = kNone;
@@ -92,16 +92,16 @@ class ParkedPulls {
   };
 
   absl::Status CheckRoom(const ParkedPull& pull, uint64_t bytes) const;
-  uint32_t TakeSlot();
+  uint32_t TakeEntry();
   void Link(uint32_t at);
   void Unlink(uint32_t at);
-  // Answers the pull of a slot that is in no chain, and frees the slot.
+  // Answers the pull of an entry that is in no chain, and frees the entry.
   void Answer(uint32_t at, absl::StatusOr<PullResult> result, DeferredCallbacks* deferred);
 
-  std::vector<Slot> slots_;
+  std::vector<Entry> entries_;
   uint32_t first_free_ = kNone;
   absl::flat_hash_map<AwaitedPart, Chain> chains_;
-  absl::flat_hash_map<uint64_t, uint32_t> slot_of_identity_;
+  absl::flat_hash_map<uint64_t, uint32_t> entry_of_identity_;
   absl::flat_hash_map<WorkerIndex, Share> share_of_worker_;
   Share total_;
 };

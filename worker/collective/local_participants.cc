@@ -61,7 +61,7 @@ void LocalParticipants::Restart(absl::Span<const void* const> first) {
   for (size_t i = 0; i < participants_.size(); ++i) {
     participants_[i].Restart(vectors_[i], divisor_, first.empty() ? nullptr : first[i]);
   }
-  for (Slot& slot : slots_) slot.has_arrived = false;
+  for (ReceivedMessage& slot : slots_) slot.has_arrived = false;
 }
 
 void LocalParticipants::Advance(std::vector<Send>* sends, std::vector<MessageId>* consumed) {
@@ -79,7 +79,7 @@ bool LocalParticipants::is_done() {
   });
 }
 
-const LocalParticipants::Slot* LocalParticipants::Find(const MessageId& message) const {
+const LocalParticipants::ReceivedMessage* LocalParticipants::Find(const MessageId& message) const {
   const int all = schedule_->num_participants();
   if (!IsLocal(message.to) || message.from < 0 || message.from >= all) return nullptr;
   const size_t stream = static_cast<size_t>(message.to - first_rank_) * all + message.from;
@@ -89,7 +89,7 @@ const LocalParticipants::Slot* LocalParticipants::Find(const MessageId& message)
 }
 
 absl::Status LocalParticipants::Check(const MessageId& message, uint64_t bytes) const {
-  const Slot* const slot = Find(message);
+  const ReceivedMessage* const slot = Find(message);
   if (slot == nullptr || IsLocal(message.from)) {
     return absl::InvalidArgumentError(absl::StrCat("participant ", message.to,
                                                    " expects no message ", message.number,
@@ -106,7 +106,7 @@ bool LocalParticipants::HasReceived(const MessageId& message) const {
 }
 
 void LocalParticipants::Receive(const MessageId& message, Pieces pieces) {
-  Slot& slot = At(message);
+  ReceivedMessage& slot = At(message);
   LOCKSTEP_CHECK(!slot.has_arrived);
   slot.has_arrived = true;
   slot.pieces = pieces;
@@ -133,7 +133,7 @@ void LocalParticipants::SendFrom(int rank, const Participant::Action& action,
     return;
   }
   CountMessage(action.elements, &within_);
-  Slot& slot = At(message);
+  ReceivedMessage& slot = At(message);
   slot.has_arrived = true;
   slot.elements_at = static_cast<const std::byte*>(action.elements.data);
 }
@@ -143,7 +143,7 @@ bool LocalParticipants::ReceiveAt(int rank, const Participant::Action& action,
   terms_.assign(action.messages.begin(), action.messages.end());
   cursors_.clear();
   for (const Term& term : terms_) {
-    const Slot* const slot = Find({term.rank, rank, term.message});
+    const ReceivedMessage* const slot = Find({term.rank, rank, term.message});
     if (!slot->has_arrived) return false;
     cursors_.push_back({slot});
   }
@@ -189,7 +189,7 @@ std::span<const std::byte> LocalParticipants::LeftOf(const Cursor& cursor) {
 
 const void* LocalParticipants::Read(Cursor* cursor, size_t bytes, size_t alignment,
                                     std::byte* block) const {
-  const Slot& slot = *cursor->slot;
+  const ReceivedMessage& slot = *cursor->slot;
   if (slot.elements_at != nullptr) {
     cursor->offset += bytes;
     return slot.elements_at + cursor->offset - bytes;

@@ -78,7 +78,7 @@ class LocalParticipants {
   static constexpr size_t kBlockBytes = size_t{16} << 10;
 
   // Where a message arrives.
-  struct Slot {
+  struct ReceivedMessage {
     size_t elements = 0;
     bool has_arrived = false;
     Pieces pieces;                           // of another process
@@ -86,7 +86,7 @@ class LocalParticipants {
   };
   // Reads a message in blocks of elements.
   struct Cursor {
-    const Slot* slot = nullptr;
+    const ReceivedMessage* slot = nullptr;
     size_t piece = 0;
     size_t offset = 0;  // in the piece, or in elements_at
   };
@@ -94,8 +94,10 @@ class LocalParticipants {
   bool IsLocal(int rank) const {
     return rank >= first_rank_ && rank < first_rank_ + static_cast<int>(participants_.size());
   }
-  const Slot* Find(const MessageId& message) const;
-  Slot& At(const MessageId& message) { return const_cast<Slot&>(*Find(message)); }
+  const ReceivedMessage* Find(const MessageId& message) const;
+  ReceivedMessage& At(const MessageId& message) {
+    return const_cast<ReceivedMessage&>(*Find(message));
+  }
   // Whether there was something to do.
   bool Step(int rank, std::vector<Send>* sends, std::vector<MessageId>* consumed);
   void SendFrom(int rank, const Participant::Action& action, std::vector<Send>* sends);
@@ -117,7 +119,7 @@ class LocalParticipants {
   std::vector<Participant> participants_;
   // By (to, from): first_slots_[(to - first_rank) * participants of all + from], and one more.
   std::vector<size_t> first_slots_;
-  std::vector<Slot> slots_;
+  std::vector<ReceivedMessage> slots_;
   std::vector<Term> terms_;  // these four: of the receive under way
   std::vector<Cursor> cursors_;
   std::vector<const void*> elements_;

@@ -13,7 +13,7 @@ Prefetcher::Prefetcher(int64_t ahead, int64_t last_step, const Make& make, Fill 
     absl::MutexLock lock(&mutex_);
     free_.reserve(slots_.size());
     ready_.reserve(slots_.size());
-    for (Slot& slot : slots_) {
+    for (PrefetchedStep& slot : slots_) {
       slot.batches = make();
       free_.push_back(&slot);
     }
@@ -51,7 +51,7 @@ const std::vector<Batch>* Prefetcher::Get(int64_t step) {
 bool Prefetcher::Has(int64_t step) const {
   absl::MutexLock lock(&mutex_);
   if (in_use_ != nullptr && in_use_->step == step) return true;
-  return std::ranges::find(ready_, step, &Slot::step) != ready_.end();
+  return std::ranges::find(ready_, step, &PrefetchedStep::step) != ready_.end();
 }
 
 void Prefetcher::Advance(int64_t step) {
@@ -70,7 +70,7 @@ void Prefetcher::Advance(int64_t step) {
 
 bool Prefetcher::MayFill() const { return !free_.empty() && next_step_ <= last_step_; }
 
-Prefetcher::Slot* Prefetcher::NextToFill() {
+Prefetcher::PrefetchedStep* Prefetcher::NextToFill() {
   absl::MutexLock lock(&mutex_);
   const auto awake = [this] {
     mutex_.AssertReaderHeld();
@@ -85,14 +85,14 @@ Prefetcher::Slot* Prefetcher::NextToFill() {
   return filling_;
 }
 
-void Prefetcher::OnFilled(Slot* slot) {
+void Prefetcher::OnFilled(PrefetchedStep* slot) {
   absl::MutexLock lock(&mutex_);
   (filling_wanted_ ? ready_ : free_).push_back(slot);
   filling_ = nullptr;
 }
 
 void Prefetcher::FillSlots() {
-  while (Slot* const slot = NextToFill()) {
+  while (PrefetchedStep* const slot = NextToFill()) {
     fill_(slot->step, &slot->batches);
     OnFilled(slot);
   }

@@ -39,14 +39,14 @@ class Prefetcher {
   bool Has(int64_t step) const;
 
  private:
-  struct Slot {
+  struct PrefetchedStep {
     int64_t step = -1;
     std::vector<Batch> batches;
   };
 
   // Of the thread that fills. Blocks until a slot is free and a step is wanted; null: the end.
-  Slot* NextToFill();
-  void OnFilled(Slot* slot);
+  PrefetchedStep* NextToFill();
+  void OnFilled(PrefetchedStep* slot);
   void FillSlots();
   bool MayFill() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Puts slots that the consumer has passed by back to the free ones, and aims at `step`.
@@ -54,14 +54,14 @@ class Prefetcher {
 
   const int64_t last_step_;
   const Fill fill_;
-  std::vector<Slot> slots_;  // a slot in none of the lists below belongs to its user
+  std::vector<PrefetchedStep> slots_;  // a slot in none of the lists below belongs to its user
 
   mutable absl::Mutex mutex_;
-  std::vector<Slot*> free_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Slot*> ready_ ABSL_GUARDED_BY(mutex_);     // in ascending order of steps
-  Slot* in_use_ ABSL_GUARDED_BY(mutex_) = nullptr;       // the consumer's
-  Slot* filling_ ABSL_GUARDED_BY(mutex_) = nullptr;      // the thread's
-  bool filling_wanted_ ABSL_GUARDED_BY(mutex_) = false;  // not overtaken by a restart
+  std::vector<PrefetchedStep*> free_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PrefetchedStep*> ready_ ABSL_GUARDED_BY(mutex_);  // in ascending order of steps
+  PrefetchedStep* in_use_ ABSL_GUARDED_BY(mutex_) = nullptr;    // the consumer's
+  PrefetchedStep* filling_ ABSL_GUARDED_BY(mutex_) = nullptr;   // the thread's
+  bool filling_wanted_ ABSL_GUARDED_BY(mutex_) = false;         // not overtaken by a restart
   int64_t next_step_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
