@@ -64,8 +64,8 @@ void PushLedger::Record(const PushKey& key, size_t variable, PushStatus status) 
   if (entry.statuses[variable] == PushStatus::kPending) entry.statuses[variable] = status;
 }
 
-std::optional<GlobalStep> PushLedger::NewestStamp(WorkerIndex worker,
-                                                  Incarnation incarnation) const {
+std::optional<GlobalStep> PushLedger::NewestLocalStep(WorkerIndex worker,
+                                                      Incarnation incarnation) const {
   const auto found = pushes_.find({worker});
   if (found == pushes_.end() || found->second.incarnation != incarnation) return std::nullopt;
   return found->second.entries[found->second.newest.value() % kWindow].local_step;

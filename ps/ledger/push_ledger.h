@@ -54,8 +54,9 @@ class PushLedger {
   explicit PushLedger(size_t num_variables) : num_variables_(num_variables) {}
 
   // Notes that a message of the push was seen. Another incarnation than the last one of this pusher
-  // starts afresh. INVALID_ARGUMENT: the push had another stamp before. OUT_OF_RANGE: it is further
-  // ahead of the newest than pushes get lost (common/base/limits.h); nothing is noted of it.
+  // starts afresh. INVALID_ARGUMENT: the push had another local_step before. OUT_OF_RANGE: it is
+  // further ahead of the newest than pushes get lost (common/base/limits.h); nothing is noted of
+  // it.
   absl::StatusOr<Age> Open(const PushKey& key, GlobalStep local_step);
 
   // kPending while undecided. kStale for an old push that left a variable undecided or is no longer
@@ -64,8 +65,8 @@ class PushLedger {
   // Decides a variable of an open push; a decided one keeps its status.
   void Record(const PushKey& key, size_t variable, PushStatus status);
 
-  // Stamp of the newest push of this incarnation (its tower 0); nullopt when it never pushed.
-  std::optional<GlobalStep> NewestStamp(WorkerIndex worker, Incarnation incarnation) const;
+  // local_step of the newest push of this incarnation (its tower 0); nullopt when it never pushed.
+  std::optional<GlobalStep> NewestLocalStep(WorkerIndex worker, Incarnation incarnation) const;
 
  private:
   struct Entry {

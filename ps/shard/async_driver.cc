@@ -76,7 +76,7 @@ void AsyncDriver::OnTaken(const TakenVariable& taken) {
   for (const HeldGradient& gradient : taken.taken.gradients) {
     const int64_t staleness =
         SaturatingSubtract(taken.taken.step.value(), gradient.local_step.value());
-    // A stamp from the future, which only a peer in error has, is not stale.
+    // A local_step from the future, which only a peer in error has, is not stale.
     const size_t bucket = staleness <= 0 ? 0 : std::bit_width(static_cast<uint64_t>(staleness));
     if (bucket >= staleness_.size()) staleness_.resize(bucket + 1);
     ++staleness_[bucket];

@@ -257,7 +257,7 @@ void PushOperation::ApplyChunks() {
   push_.ready.clear();
 }
 
-// The token first: later than that of the stamp, it exists only when the version does, so that
+// The token first: later than that of local_step, it exists only when the version does, so that
 // nothing read is kept meanwhile.
 void PushPull(Shard* shard, const PushArguments& arguments, NextStepArguments next,
               Callback<PushPullResult> done) {
@@ -268,17 +268,18 @@ void PushPull(Shard* shard, const PushArguments& arguments, NextStepArguments ne
   if (next.dequeue_seq == DequeueSeq()) {
     return PullNext(shard, next.pull, std::move(result), std::move(done));
   }
-  shard->DequeueToken(
-      {arguments.worker, next.dequeue_seq, arguments.local_step},
-      [shard, stamp = arguments.local_step, pull = std::move(next.pull), result = std::move(result),
-       done = std::move(done)](const absl::StatusOr<Token>& token) mutable {
-        // The call that took its place in the queue may also wait for the values.
-        if (!token.ok()) return done(std::move(result));
-        result.token = *token;
-        // FIFO has tokens of steps that are open: the next version may need what is pushed with it.
-        if (token->step <= stamp) return done(std::move(result));
-        PullNext(shard, pull, std::move(result), std::move(done));
-      });
+  shard->DequeueToken({arguments.worker, next.dequeue_seq, arguments.local_step},
+                      [shard, local_step = arguments.local_step, pull = std::move(next.pull),
+                       result = std::move(result),
+                       done = std::move(done)](const absl::StatusOr<Token>& token) mutable {
+                        // The call that took its place in the queue may also wait for the values.
+                        if (!token.ok()) return done(std::move(result));
+                        result.token = *token;
+                        // FIFO has tokens of steps that are open: the next version may need what is
+                        // pushed with it.
+                        if (token->step <= local_step) return done(std::move(result));
+                        PullNext(shard, pull, std::move(result), std::move(done));
+                      });
 }
 
 }  // namespace lockstep::ps

@@ -106,7 +106,7 @@ void Shard::DequeueToken(const DequeueArguments& arguments, Callback<Token> done
   if (!status.ok()) return lock.deferred()->Answer<Token>(std::move(done), status);
   state->mu.AssertHeld();
   const std::optional<GlobalStep> seen =
-      state->receiver.ledger().NewestStamp(worker.worker, worker.incarnation);
+      state->receiver.ledger().NewestLocalStep(worker.worker, worker.incarnation);
   state->tokens->Dequeue(arguments, seen, std::move(done), lock.deferred());
 }
 

@@ -6,8 +6,8 @@
 // The accumulator holds it until the step's grant asks for no more than there are. A late grant may
 // find more than it requires: all of them are averaged, as TensorFlow does when its chief is late.
 //
-// A stamp above the variable's step is fresh by TensorFlow's rule and counts for the step at hand.
-// Among peers that follow the protocol there is none: a stamp is a token, a token s + 1 is made
+// A local_step above the variable's step is fresh by TensorFlow's rule and counts for the step at
+// hand. Among peers that follow the protocol there is none: it is a token, a token s + 1 is made
 // after every shard has closed s, and surplus tokens (FIFO) carry steps that are over.
 //
 // In an asynchronous job every gradient is a step of its own, taken in the order of arrival. A

@@ -71,7 +71,7 @@ class PerReplicaTokens final : public TokenPolicy {
   }
 
   const GlobalStep start_;
-  GlobalStep current_;  // the stamp of every token that is not spent
+  GlobalStep current_;  // the step of every token that is not spent
   bool closed_ = false;
   absl::btree_map<WorkerIndex, Replica> replicas_;  // ordered: handed out by index
 };

@@ -1,5 +1,5 @@
 // How tokens are made and handed out. A token is the permission to go on, stamped with a step: the
-// stamp of the worker's next gradient.
+// local_step of the worker's next gradient.
 //
 // A policy knows replicas only by their index; repeated calls and incarnations are the token desk's
 // business. Pure; not thread-safe.
@@ -28,7 +28,7 @@ class TokenPolicy {
  public:
   virtual ~TokenPolicy() = default;
 
-  // The worker wants a token; it does not wait for one yet. `newest_push` is the stamp of the
+  // The worker wants a token; it does not wait for one yet. `newest_push` is the local_step of the
   // newest gradient that this incarnation sent, where that is known.
   virtual GrantedTokens Request(WorkerIndex worker, std::optional<GlobalStep> newest_push) = 0;
   // Before Request: the newest token that the worker has is that of `step`. Whichever was handed
@@ -49,8 +49,8 @@ class TokenPolicy {
 
 // PER_REPLICA: every replica has one token. At each commit it becomes the new global step, whether
 // it was spent or not, so no replica is ever handed a token that is stale already, nor one for a
-// step into which it has pushed. Before the first commit nobody has one: workers start with the
-// stamp `start`, without a token. The token of a dead replica waits for its successor.
+// step into which it has pushed. Before the first commit nobody has one: workers start with
+// local_step `start`, without a token. The token of a dead replica waits for its successor.
 std::unique_ptr<TokenPolicy> MakePerReplicaTokens(GlobalStep start);
 
 // FIFO: TensorFlow's token queue to the letter. `initial` tokens stamped `start`, then

@@ -76,10 +76,10 @@ void ShardGroup::Open(Callback<bool> done) {
   }
 }
 
-void ShardGroup::Begin(PushSeq push_seq, GlobalStep step, std::span<const GlobalStep> stamps) {
+void ShardGroup::Begin(PushSeq push_seq, GlobalStep step, std::span<const GlobalStep> local_steps) {
   const size_t loss = layout_.turns().LossOf(step);
   for (size_t shard = 0; shard < sessions_.size(); ++shard) {
-    sessions_[shard]->BeginGradient(push_seq, stamps[shard],
+    sessions_[shard]->BeginGradient(push_seq, local_steps[shard],
                                     layout_.pushed_parts(loss, static_cast<uint32_t>(shard)));
   }
 }

@@ -67,9 +67,9 @@ class ShardGroup {
   // otherwise a run would depend on when the answer comes. Tells nothing.
   void Open(Callback<bool> done);
 
-  // stamps[k] is the version of shard k that the gradient is computed from. `step`: whose variables
-  // get gradients.
-  void Begin(PushSeq push_seq, GlobalStep step, std::span<const GlobalStep> stamps);
+  // local_steps[k] is the version of shard k that the gradient is computed from. `step`: whose
+  // variables get gradients.
+  void Begin(PushSeq push_seq, GlobalStep step, std::span<const GlobalStep> local_steps);
   // The gradients of these variables are final: they are sent as far as the window allows. They
   // stay unchanged until the callback of End, with shards_may_move until that of AwaitToken.
   void Add(std::span<const int> variables, std::span<const MutableTensorView> gradients);

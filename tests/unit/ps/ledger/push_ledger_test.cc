@@ -54,7 +54,7 @@ TEST_CASE("the towers of a worker count pushes of their own") {
   ledger.Record(second, 0, PushStatus::kAccepted);
   CHECK(ledger.Find(first, 0) == PushStatus::kPending);
   CHECK(Open(&ledger, first, 5) == PushLedger::Age::kCurrent);
-  CHECK(ledger.NewestStamp(WorkerIndex(1), Incarnation(11)) == GlobalStep(5));
+  CHECK(ledger.NewestLocalStep(WorkerIndex(1), Incarnation(11)) == GlobalStep(5));
 }
 
 TEST_CASE("pushes beyond the window are over") {
@@ -87,7 +87,7 @@ TEST_CASE("a push too far ahead is refused, and nothing is noted of it") {
     return ledger.Open(Key(1, incarnation, push_seq), GlobalStep(0)).status();
   };
   CHECK(open(11, limits::kMaxPushSeq + 1).code() == absl::StatusCode::kOutOfRange);
-  CHECK_FALSE(ledger.NewestStamp(WorkerIndex(1), Incarnation(11)).has_value());
+  CHECK_FALSE(ledger.NewestLocalStep(WorkerIndex(1), Incarnation(11)).has_value());
   // A worker whose variables were created anew goes on counting.
   CHECK(open(11, 1'000'000).ok());
   CHECK(open(11, 1'000'000 + limits::kMaxPushSeqGap + 1).code() == absl::StatusCode::kOutOfRange);
@@ -110,13 +110,13 @@ TEST_CASE("workers and incarnations do not know one another's pushes") {
   ledger.Record(Key(1, 11, 5), 0, PushStatus::kAccepted);
   Open(&ledger, Key(2, 22, 5), 4);
   CHECK(ledger.Find(Key(2, 22, 5), 0) == PushStatus::kPending);
-  CHECK(ledger.NewestStamp(WorkerIndex(1), Incarnation(11)) == GlobalStep(4));
-  CHECK_FALSE(ledger.NewestStamp(WorkerIndex(1), Incarnation(12)).has_value());
+  CHECK(ledger.NewestLocalStep(WorkerIndex(1), Incarnation(11)) == GlobalStep(4));
+  CHECK_FALSE(ledger.NewestLocalStep(WorkerIndex(1), Incarnation(12)).has_value());
   // A successor starts afresh.
   CHECK(Open(&ledger, Key(1, 12, 1), 6) == PushLedger::Age::kNew);
   CHECK(ledger.Find(Key(1, 12, 1), 0) == PushStatus::kPending);
   CHECK(ledger.Find(Key(1, 11, 5), 0) == PushStatus::kStale);
-  CHECK(ledger.NewestStamp(WorkerIndex(1), Incarnation(12)) == GlobalStep(6));
+  CHECK(ledger.NewestLocalStep(WorkerIndex(1), Incarnation(12)) == GlobalStep(6));
 }
 
 }  // namespace
