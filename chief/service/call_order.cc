@@ -4,14 +4,6 @@
 #include <utility>
 
 namespace lockstep::chief {
-namespace {
-
-template <typename Request>
-LiveMember ProcessOf(const Request& request) {
-  return {WorkerIndex(request.worker()), Incarnation(request.incarnation())};
-}
-
-}  // namespace
 
 ReplyId CallOrder::NumberReply(const LiveMember& process, absl::Duration now) {
   Replies& replies = replies_[process.worker];

@@ -14,6 +14,12 @@
 
 namespace lockstep::chief {
 
+// Who calls. `Request` has the fields `worker` and `incarnation`.
+template <typename Request>
+LiveMember ProcessOf(const Request& request) {
+  return {WorkerIndex(request.worker()), Incarnation(request.incarnation())};
+}
+
 class CallOrder {
  public:
   // `run`: of the job, by one chief. No other run of this chief or of others has the same. Not 0.

@@ -9,25 +9,9 @@
 
 namespace lockstep::chief {
 
-absl::Status WorkerCalls::Late() {
-  return absl::UnavailableError("the call has come late: a call that was sent after it came first");
-}
-
 void WorkerCalls::NoteReceived(const LiveMember& process, const ReplyId& last_reply) {
   if (const auto alive_at = order_.Receive(process, last_reply)) {
     membership_->NoteAlive(process, *alive_at);
-  }
-}
-
-// A process that sends heartbeats waits for no registration.
-void WorkerCalls::AnswerLateRegistrations(const LiveMember& process) {
-  std::list<ParkedRegistration> parked = std::exchange(registrations_, {});
-  for (ParkedRegistration& call : parked) {
-    if (ProcessOf(call.request) == process) {
-      call.answer(Late());
-    } else {
-      registrations_.push_back(std::move(call));
-    }
   }
 }
 

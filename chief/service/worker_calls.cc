@@ -26,16 +26,21 @@ int BurstOf(size_t workers) {
   return std::max(log::Throttle::kBurst, 2 * static_cast<int>(workers));
 }
 
+// The answer to a call without effect: nobody waits for it any more.
+absl::Status Late() {
+  return absl::UnavailableError("the call has come late: a call that was sent after it came first");
+}
+
 }  // namespace
 
 WorkerCalls::WorkerCalls(uint64_t run, ToldCluster cluster, Membership* membership,
                          EvaluationQueue* evaluations, const Clock* clock, Hooks hooks)
-    : cluster_(std::move(cluster)),
-      membership_(membership),
+    : membership_(membership),
       evaluations_(evaluations),
       clock_(clock),
       hooks_(std::move(hooks)),
       changes_(BurstOf(membership->members().size())),
+      contacts_(std::move(cluster), membership, evaluations),
       order_(run) {}
 
 std::string WorkerCalls::NameOf(WorkerIndex worker) const {
@@ -44,7 +49,8 @@ std::string WorkerCalls::NameOf(WorkerIndex worker) const {
 }
 
 void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTaskReply> answer) {
-  if (absl::Status refused = CheckNewcomer(request, cluster_.known(), hooks_.share_of != nullptr);
+  if (absl::Status refused =
+          CheckNewcomer(request, contacts_.known_clusters(), hooks_.share_of != nullptr);
       !refused.ok()) {
     LogRefusal(absl::StrCat("refused a registration from host ",
                             Printable(request.host(), limits::kMaxHostBytes), ", pid ",
@@ -52,9 +58,9 @@ void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTa
     return answer(std::move(refused));
   }
   if (order_.IsLate(request)) return answer(Late());
-  if (outcome_.has_value()) {
-    NoteTold(request);
-    return answer(TooLate());
+  if (contacts_.outcome().has_value()) {
+    contacts_.RecordEnded(ProcessOf(request));
+    return answer(contacts_.TooLate());
   }
   NoteReceived(ProcessOf(request), request.last_reply());
   auto admitted = TryAdmit(request);
@@ -63,8 +69,7 @@ void WorkerCalls::Register(const RegisterTaskRequest& request, Answer<RegisterTa
       membership_->members().size() + limits::kMaxContendingRegistrations) {
     return answer(absl::ResourceExhaustedError("too many registrations wait. Remedy: try again"));
   }
-  registrations_.push_back(
-      {ParkedPartOf(request), clock_->Monotonic() + kParkRegistration, std::move(answer)});
+  registrations_.Add({ParkedPartOf(request), clock_->Monotonic(), std::move(answer)});
 }
 
 void WorkerCalls::LogRefusal(absl::string_view message) {
@@ -105,8 +110,7 @@ std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
     *reply.mutable_share() = hooks_.share_of(start_step, member.worker);
   }
   FindPlaces();
-  places_.AddTo(&reply);
-  *reply.mutable_cluster() = cluster_.newest();
+  contacts_.AddTo(&reply);
   *reply.mutable_id() = order_.NumberReply(member, clock_->Monotonic());
   membership_->NoteStart(member, start_step);
   return reply;
@@ -127,31 +131,16 @@ RegisterTaskReply WorkerCalls::Waiting(const RegisterTaskRequest& request) {
 
 void WorkerCalls::AdmitParked() {
   if (!job_.has_value()) return;
-  // Admitting may change members, and so come back here: each call is taken out first.
-  std::list<ParkedRegistration> parked = std::exchange(registrations_, {});
-  for (ParkedRegistration& call : parked) {
-    if (hooks_.admitted(ProcessOf(call.request))) {
-      // Its process may have died since the call came.
-      const absl::Duration came = call.until - kParkRegistration;
-      if (auto admitted = TryAdmit(call.request, came); admitted.has_value()) {
-        call.answer(*std::move(admitted));
-        continue;
-      }
-    }
-    registrations_.push_back(std::move(call));
-  }
+  registrations_.Retry([this](const ParkedRegistration& call) {
+    // Its process may have died since the call came.
+    return hooks_.admitted(ProcessOf(call.request)) ? TryAdmit(call.request, call.came)
+                                                    : std::nullopt;
+  });
 }
 
 // Those who waited for a lease to end ask again.
 void WorkerCalls::AdmitSuccessors() {
-  std::list<ParkedRegistration> parked = std::exchange(registrations_, {});
-  for (ParkedRegistration& call : parked) {
-    if (auto admitted = TryAdmit(call.request); admitted.has_value()) {
-      call.answer(*std::move(admitted));
-    } else {
-      registrations_.push_back(std::move(call));
-    }
-  }
+  registrations_.Retry([this](const ParkedRegistration& call) { return TryAdmit(call.request); });
 }
 
 void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatReply> answer) {
@@ -167,7 +156,14 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   if (order_.IsLate(request)) return answer(Late());
   NoteReceived(process, request.last_reply());
   const bool has_index = worker.value() < membership_->members().size();
-  if (has_index && order_.ReceiveHeartbeat(process)) AnswerLateRegistrations(process);
+  if (has_index && order_.ReceiveHeartbeat(process)) {
+    // A process that sends heartbeats waits for no registration.
+    registrations_.Retry(
+        [&](const ParkedRegistration& call) -> std::optional<absl::StatusOr<RegisterTaskReply>> {
+          if (ProcessOf(call.request) == process) return Late();
+          return std::nullopt;
+        });
+  }
   if (HasRegisteredLate(request)) return answer(Dismiss(process));
   absl::Status fenced = membership_->Heartbeat(
       worker, process.incarnation,
@@ -184,13 +180,9 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   if (!fenced.ok() && members_known_) return answer(std::move(fenced));
   // A member of the job that this chief takes over keeps its lease.
   if (!job_.has_value()) return answer(absl::UnavailableError("the job has not begun"));
-  Contact& contact = contacts_[worker];
-  if (contact.incarnation != process.incarnation) contact = {.incarnation = process.incarnation};
-  // One that names no replies cannot say that it has missed any.
-  const bool has_got =
-      !request.has_last_reply() || order_.NumberOf(request.last_reply()) >= contact.cluster_reply;
-  contact.has_cluster |= contact.told_cluster != 0 && has_got;
-  const bool learns_of_end = LearnsOfEnd(request, &contact);
+  const bool learns_of_end = contacts_.OnHeartbeat(
+      process, request.has_last_reply() ? std::optional(order_.NumberOf(request.last_reply()))
+                                        : std::nullopt);
   if (absl::Status wrong = TakeResults(request); !wrong.ok()) return answer(std::move(wrong));
 
   // One call of a worker is parked at a time.
@@ -204,14 +196,14 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
       worker, ParkedHeartbeat{clock_->Monotonic() + kParkHeartbeat, std::move(answer)});
   if (request.results_size() > 0) {
     AssignLeases();  // of an evaluation that begins, perhaps
-  } else if (evaluations_ != nullptr && !outcome_.has_value()) {
+  } else if (evaluations_ != nullptr && !contacts_.outcome().has_value()) {
     // What the others do does not change: a heartbeat costs the same however many they are.
     evaluations_->AssignTo(worker, clock_->Monotonic());
   }
   // A call after the end is the worker's last one, or a repeated one whose answer was lost. Neither
   // is parked.
-  const bool at_once = request.results_size() > 0 || outcome_.has_value();
-  if (at_once || HasNews(worker)) AnswerHeartbeat(worker);
+  const bool at_once = request.results_size() > 0 || contacts_.outcome().has_value();
+  if (at_once || contacts_.HasNews(worker)) AnswerHeartbeat(worker);
   if (learns_of_end && hooks_.end_known != nullptr) hooks_.end_known();
 }
 
@@ -238,10 +230,10 @@ absl::Status WorkerCalls::TakeResults(const HeartbeatRequest& request) {
 }
 
 void WorkerCalls::AssignLeases() {
-  if (evaluations_ != nullptr && !outcome_.has_value()) {
+  if (evaluations_ != nullptr && !contacts_.outcome().has_value()) {
     std::vector<WorkerIndex> workers;
     for (const LiveMember& member : membership_->Live()) {
-      if (IsInContact(member.worker)) workers.push_back(member.worker);
+      if (contacts_.IsInContact(member.worker)) workers.push_back(member.worker);
     }
     evaluations_->Assign(workers, clock_->Monotonic());
   }
@@ -249,82 +241,16 @@ void WorkerCalls::AssignLeases() {
 }
 
 void WorkerCalls::TellNews() {
-  AnswerHeartbeats([this](WorkerIndex worker, const ParkedHeartbeat&) { return HasNews(worker); });
-}
-
-bool WorkerCalls::IsInContact(WorkerIndex worker) const {
-  const auto found = contacts_.find(worker);
-  const MemberRecord& member = membership_->members()[worker.value()];
-  return found != contacts_.end() && member.state == MemberState::kLive &&
-         found->second.incarnation == member.incarnation;
-}
-
-bool WorkerCalls::HasNews(WorkerIndex worker) const {
-  const Contact& contact = contacts_.at(worker);
-  if (outcome_.has_value()) return !contact.told_end;
-  if (IsInGroup({worker, contact.incarnation}) && group_->view() != contact.told_group) return true;
-  const std::optional<Lease> lease =
-      evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
-  const bool has_other_cluster =
-      cluster_.has_changed() && contact.told_cluster != cluster_.number();
-  return has_other_cluster || contact.told_places != places_.number() ||
-         (lease.has_value() ? lease->id : 0) != contact.told_lease;
-}
-
-// A successor may come before the group has it: the last view stays while too few are there for
-// another one, and a worker that is told a view without itself ends.
-bool WorkerCalls::IsInGroup(const LiveMember& process) const {
-  return group_.has_value() &&
-         std::ranges::any_of(group_->members(), [&](const GroupMember& member) {
-           return member.worker() == process.worker.value() &&
-                  member.incarnation() == process.incarnation.value();
-         });
-}
-
-HeartbeatReply WorkerCalls::MakeReply(WorkerIndex worker) {
-  Contact& contact = contacts_.at(worker);
-  HeartbeatReply reply;
-  *reply.mutable_id() = order_.NumberReply({worker, contact.incarnation}, clock_->Monotonic());
-  if (outcome_.has_value()) {
-    if (!std::exchange(contact.told_end, true)) contact.end_reply = reply.id().number();
-    if (outcome_->ok()) {
-      reply.set_finish(true);
-    } else {
-      reply.set_fail(std::string(outcome_->message()));
-      reply.set_fail_exit_code(static_cast<int>(ExitCodeFor(*outcome_)));
-    }
-    return reply;
-  }
-  // Also what this chief was started with: the chief before may have had another one.
-  if (std::exchange(contact.told_cluster, cluster_.number()) != cluster_.number()) {
-    contact.cluster_reply = reply.id().number();
-    contact.has_cluster = false;
-  }
-  if (!contact.has_cluster) *reply.mutable_cluster() = cluster_.newest();
-  if (IsInGroup({worker, contact.incarnation})) {
-    contact.told_group = group_->view();
-    *reply.mutable_group() = *group_;
-  }
-  contact.told_places = places_.number();
-  places_.AddTo(&reply);
-  contact.told_lease = 0;
-  const std::optional<Lease> lease =
-      evaluations_ == nullptr ? std::nullopt : evaluations_->LeaseOf(worker);
-  if (lease.has_value()) {
-    contact.told_lease = lease->id;
-    EvaluationLease* told = reply.add_leases();
-    told->set_id(lease->id);
-    told->set_version(lease->version.value());
-    told->set_begin(lease->begin);
-    told->set_end(lease->end);
-  }
-  return reply;
+  AnswerHeartbeats(
+      [this](WorkerIndex worker, const ParkedHeartbeat&) { return contacts_.HasNews(worker); });
 }
 
 // An answer may bring the next call: what is answered is taken out first.
 void WorkerCalls::AnswerHeartbeat(WorkerIndex worker) {
   auto parked = heartbeats_.extract(worker);
-  if (!parked.empty()) parked.mapped().answer(MakeReply(worker));
+  if (parked.empty()) return;
+  const LiveMember process = {worker, contacts_.IncarnationOf(worker)};
+  parked.mapped().answer(contacts_.Tell(worker, order_.NumberReply(process, clock_->Monotonic())));
 }
 
 void WorkerCalls::AnswerHeartbeats(
@@ -349,7 +275,7 @@ void WorkerCalls::ReportError(const ReportErrorRequest& request, Answer<ReportEr
     return;
   }
   // It ends by itself.
-  contacts_[worker] = {.incarnation = member.incarnation, .told_end = true, .knows_end = true};
+  contacts_.RecordEnded({worker, member.incarnation});
   const bool sound = request.exit_code() > 0 && request.exit_code() <= kLargestExitCode;
   hooks_.worker_failed(
       WithExitCode(absl::InternalError(absl::StrCat(
@@ -364,13 +290,27 @@ void WorkerCalls::Begin(RegisterTaskReply job, std::function<GlobalStep()> start
   AdmitParked();
 }
 
+void WorkerCalls::End(absl::Status outcome) {
+  contacts_.SetOutcome(std::move(outcome));
+  AnswerHeartbeats([](WorkerIndex, const ParkedHeartbeat&) { return true; });
+  // A worker that is told as it registers does not call again.
+  registrations_.Retry([this](const ParkedRegistration& call) {
+    contacts_.RecordEnded(ProcessOf(call.request));
+    return contacts_.TooLate();
+  });
+}
+
+void WorkerCalls::Close(const absl::Status& why) {
+  for (auto& [worker, call] : std::exchange(heartbeats_, {})) call.answer(why);
+  registrations_.Retry([&](const ParkedRegistration&) { return why; });
+}
+
 void WorkerCalls::Tick() {
   const absl::Duration now = clock_->Monotonic();
   const std::vector<WorkerIndex> lost = membership_->Expire(now);
   for (WorkerIndex worker : lost) {
-    const auto contact = contacts_.find(worker);
     // It has ended, as it was told, while others are still being told.
-    if (contact != contacts_.end() && contact->second.told_end) continue;
+    if (contacts_.IsToldEnd(worker)) continue;
     const absl::Duration silence = now - membership_->members()[worker.value()].last_heard;
     std::string text = absl::StrCat(NameOf(worker), " is lost: silent for ", DurationText(silence));
     hooks_.warn ? hooks_.warn(std::move(text)) : log::Warning(text);
@@ -382,14 +322,11 @@ void WorkerCalls::Tick() {
   AssignLeases();
   if (FindPlaces()) TellNews();
   AnswerHeartbeats([now](WorkerIndex, const ParkedHeartbeat& call) { return now >= call.until; });
-  std::list<ParkedRegistration> parked = std::exchange(registrations_, {});
-  for (ParkedRegistration& call : parked) {
-    if (now >= call.until) {
-      call.answer(Waiting(call.request));
-    } else {
-      registrations_.push_back(std::move(call));
-    }
-  }
+  registrations_.Retry(
+      [&](const ParkedRegistration& call) -> std::optional<absl::StatusOr<RegisterTaskReply>> {
+        if (now < call.came + kParkRegistration) return std::nullopt;
+        return Waiting(call.request);
+      });
 }
 
 }  // namespace lockstep::chief

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <functional>
-#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,8 +17,9 @@
 #include "chief/membership/membership.h"
 #include "chief/service/answer.h"
 #include "chief/service/call_order.h"
-#include "chief/service/shard_places.h"
+#include "chief/service/parked_registrations.h"
 #include "chief/service/told_cluster.h"
+#include "chief/service/worker_contacts.h"
 #include "common/base/clock.h"
 #include "common/log/throttle.h"
 #include "proto/chief.pb.h"
@@ -71,19 +71,19 @@ class WorkerCalls {
   void Close(const absl::Status& why);
   // After End: every live worker has been told, and after Begin also those that never registered.
   // An answer may still be lost: a worker that calls again is told again.
-  bool EverybodyIsTold() const { return All(&Contact::told_end); }
+  bool EverybodyIsTold() const { return contacts_.EverybodyIsTold(job_.has_value()); }
   // The same, and that they have said so.
-  bool EverybodyKnows() const { return All(&Contact::knows_end); }
+  bool EverybodyKnows() const { return contacts_.EverybodyKnows(job_.has_value()); }
 
   // The cluster spec has changed: every worker is told at once.
   void SetCluster(ClusterDef cluster) {
-    cluster_.Set(std::move(cluster));
+    contacts_.SetCluster(std::move(cluster));
     TellNews();
   }
   // Of a replicated job: what the heartbeats of its members are answered from now on, the next ones
   // at once. Other workers are told no group: they wait for one of which they are members.
   void SetGroup(GroupView group) {
-    group_ = std::move(group);
+    contacts_.SetGroup(std::move(group));
     TellNews();
   }
   // Answers parked registrations that can go on. After any change of what they wait for.
@@ -94,36 +94,17 @@ class WorkerCalls {
   void Tick();
 
  private:
-  struct ParkedRegistration {
-    RegisterTaskRequest request;
-    absl::Duration until;
-    Answer<RegisterTaskReply> answer;
-  };
   struct ParkedHeartbeat {
     absl::Duration until;
     Answer<HeartbeatReply> answer;
   };
-  // Of a worker that has sent heartbeats.
-  struct Contact {
-    Incarnation incarnation;
-    uint64_t told_lease = 0;     // 0: none
-    uint64_t told_group = 0;     // its view; 0: none
-    uint64_t told_places = 0;    // their number; 0: none
-    uint64_t told_cluster = 0;   // its number; 0: none
-    uint64_t cluster_reply = 0;  // the first one that has told it; those after it tell it, too
-    bool has_cluster = false;    // a call has named one of these, or names no replies at all
-    bool told_end = false;
-    uint64_t end_reply = 0;  // the first one that has told it; 0: none
-    bool knows_end = false;  // a call has named that one or a later one
-  };
-
   // Where the shards are now. Whether that has changed.
-  bool FindPlaces() { return hooks_.shard_places != nullptr && places_.Set(hooks_.shard_places()); }
+  bool FindPlaces() {
+    return hooks_.shard_places != nullptr && contacts_.SetPlaces(hooks_.shard_places());
+  }
   void LogRefusal(absl::string_view message);
   // A worker has come or left, which it may do again and again.
   void LogChange(void (*write)(absl::string_view), WorkerIndex worker, absl::string_view what);
-  // What a worker is told that comes after the end.
-  absl::StatusOr<RegisterTaskReply> TooLate() const;
   std::optional<absl::StatusOr<RegisterTaskReply>> TryAdmit(
       const RegisterTaskRequest& request, std::optional<absl::Duration> came = std::nullopt);
   void AdmitSuccessors();
@@ -131,16 +112,8 @@ class WorkerCalls {
   // Of the holder of an index, which takes part no more; nothing waits for it to run out.
   void EndLease(const LiveMember& process);
   absl::Status TakeResults(const HeartbeatRequest& request);
-  HeartbeatReply MakeReply(WorkerIndex worker);
-  template <typename Request>
-  static LiveMember ProcessOf(const Request& request) {
-    return {WorkerIndex(request.worker()), Incarnation(request.incarnation())};
-  }
-  // The answer to a call without effect: nobody waits for it any more.
-  static absl::Status Late();
   // A call has come that is not late.
   void NoteReceived(const LiveMember& process, const ReplyId& last_reply);
-  void AnswerLateRegistrations(const LiveMember& process);
   // The process is a member of this run, though it began in an earlier one, whose epoch is over.
   bool HasRegisteredLate(const HeartbeatRequest& request) const;
   // Returns what to answer.
@@ -148,17 +121,9 @@ class WorkerCalls {
   void AnswerHeartbeat(WorkerIndex worker);
   void AnswerHeartbeats(
       const std::function<bool(WorkerIndex worker, const ParkedHeartbeat&)>& wanted);
-  bool HasNews(WorkerIndex worker) const;
-  bool IsInGroup(const LiveMember& process) const;
   void TellNews();
-  bool IsInContact(WorkerIndex worker) const;
-  void NoteTold(const RegisterTaskRequest& request);
-  // Whether the worker says with this call, for the first time, that it knows the end.
-  bool LearnsOfEnd(const HeartbeatRequest& request, Contact* contact) const;
-  bool All(bool Contact::*what) const;
   std::string NameOf(WorkerIndex worker) const;
 
-  ToldCluster cluster_;
   Membership* const membership_;
   EvaluationQueue* const evaluations_;
   const Clock* const clock_;
@@ -169,12 +134,9 @@ class WorkerCalls {
   bool members_known_ = false;
   std::optional<RegisterTaskReply> job_;
   std::function<GlobalStep()> start_step_;
-  std::optional<absl::Status> outcome_;
-  std::optional<GroupView> group_;
-  ShardPlaces places_;
-  std::list<ParkedRegistration> registrations_;
+  ParkedRegistrations registrations_;
   std::map<WorkerIndex, ParkedHeartbeat> heartbeats_;
-  std::map<WorkerIndex, Contact> contacts_;
+  WorkerContacts contacts_;
   CallOrder order_;
 };
 

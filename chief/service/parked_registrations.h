@@ -1,0 +1,46 @@
+// Registrations that wait to be answered, in the order in which they came.
+//
+// Lives on the executor's thread.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "chief/service/answer.h"
+#include "proto/chief.pb.h"
+
+namespace lockstep::chief {
+
+struct ParkedRegistration {
+  RegisterTaskRequest request;
+  absl::Duration came;  // of the chief's clock
+  Answer<RegisterTaskReply> answer;
+};
+
+class ParkedRegistrations {
+ public:
+  // nullopt: the call goes on waiting.
+  using Attempt =
+      std::function<std::optional<absl::StatusOr<RegisterTaskReply>>(const ParkedRegistration&)>;
+
+  size_t size() const { return calls_.size(); }
+  void Add(ParkedRegistration call) { calls_.push_back(std::move(call)); }
+
+  // Tries to answer each. An attempt may come back here, for those that were tried before it: each
+  // call is taken out first.
+  void Retry(const Attempt& attempt) {
+    for (ParkedRegistration& call : std::exchange(calls_, {})) {
+      auto reply = attempt(call);
+      reply.has_value() ? call.answer(*std::move(reply)) : calls_.push_back(std::move(call));
+    }
+  }
+
+ private:
+  std::list<ParkedRegistration> calls_;
+};
+
+}  // namespace lockstep::chief
