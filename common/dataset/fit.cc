@@ -11,7 +11,10 @@ absl::Status CheckExamplesFit(absl::string_view file, const Shape& examples, con
   const bool channel_missing =
       input.rank() == examples.rank() + 1 && input.dim(examples.rank()) == 1 &&
       std::equal(examples.dims().begin(), examples.dims().end(), input.dims().begin());
-  if (examples == input || channel_missing) return absl::OkStatus();
+  // A file has no dimension for the only time step of each sequence.
+  const bool step_missing = examples.rank() == 1 && input.rank() == 2 && input.dim(0) == 1 &&
+                            input.dim(1) == examples.dim(0);
+  if (examples == input || channel_missing || step_missing) return absl::OkStatus();
   const std::string remedy =
       examples.rank() == 0
           ? "name the file of the examples: this one has a single number for each, as labels do"

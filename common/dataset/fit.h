@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// Equal shapes fit, and so do examples that lack the model's single channel: [28,28] for
-// [28,28,1]. INVALID_ARGUMENT naming the file and both shapes otherwise.
+// Equal shapes fit. So do examples that lack the model's single channel, [28,28] for [28,28,1], or
+// its single time step, [8] for [1,8]. INVALID_ARGUMENT naming the file and both shapes otherwise.
 absl::Status CheckExamplesFit(absl::string_view file, const Shape& examples, const Shape& input);
 
 // For a model that takes row indices from its examples. INVALID_ARGUMENT naming the field where

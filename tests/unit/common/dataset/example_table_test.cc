@@ -314,11 +314,12 @@ TEST_CASE("Labels and row indices that do not fit the model are found while meas
   CHECK(MeasureDataset(csv, {Shape({2}), false, 1, {{1, 1, 10}}}).ok());
 }
 
-TEST_CASE("Examples fit an input of their shape, or one that adds a single channel") {
+TEST_CASE("Examples fit an input of their shape, one of a single channel, or of a single step") {
   CHECK(CheckExamplesFit("f", Shape({28, 28}), Shape({28, 28})).ok());
   CHECK(CheckExamplesFit("f", Shape({28, 28}), Shape({28, 28, 1})).ok());
   CHECK(CheckExamplesFit("f", Shape({28, 28, 3}), Shape({28, 28, 3})).ok());
   CHECK(CheckExamplesFit("f", Shape(), Shape({1})).ok());
+  CHECK(CheckExamplesFit("f", Shape({28}), Shape({1, 28})).ok());
   const std::pair<Shape, Shape> wrong[] = {
       {Shape({28, 28}), Shape({28, 28, 3})},
       {Shape({28, 28, 1}), Shape({28, 28})},
@@ -326,6 +327,8 @@ TEST_CASE("Examples fit an input of their shape, or one that adds a single chann
       {Shape({28, 28}), Shape({28, 27, 1})},
       {Shape({28, 28}), Shape({1, 28, 28})},
       {Shape({28}), Shape({28, 1, 1})},
+      {Shape({28}), Shape({1, 27})},
+      {Shape({28}), Shape({1, 28, 1})},
       {Shape({1}), Shape()},
   };
   for (const auto& [examples, input] : wrong) {

@@ -120,6 +120,19 @@ TEST_CASE("with fewer rows of states the rows of a file are the steps of sequenc
   CHECK_THAT(files.MeasureError(), Contains("[3,2], the model's input is [4,2]"));
 }
 
+TEST_CASE("with as many rows of states as lines each line is a sequence of one step") {
+  Files files;
+  files.spec.input_shape = Shape({1, 2});
+  const auto sizes = MeasureDataset(files.data, files.spec);
+  INFO(sizes.status());
+  REQUIRE(sizes.ok());
+  CHECK(sizes->train == 6);
+  CHECK(sizes->test == 2);
+  CHECK(sizes->rows_per_sequence == 1);
+  files.spec.input_shape = Shape({2, 2});
+  CHECK_THAT(files.MeasureError(), Contains("[2], the model's input is [2,2]"));
+}
+
 TEST_CASE("lines of sequences with one prediction for each sequence are refused as what they are") {
   Files files;
   files.data.mutable_state_inputs()->DeleteSubrange(1, 1);

@@ -228,5 +228,43 @@ TEST_CASE("sequences come with their states, in batches of whole sequences") {
   }
 }
 
+// Sequence s is one line of (s, 2s), with the state s.
+TEST_CASE("sequences of one step come as such, one from each line") {
+  const lockstep::test::TemporaryFolder folder;
+  std::string csv = "a,b,y\n", states = "h\n";
+  for (int s = 0; s < 8; ++s) {
+    absl::StrAppend(&states, s, "\n");
+    absl::StrAppend(&csv, s, ",", 2 * s, ",1\n");
+  }
+  DataDef data;
+  data.mutable_csv()->add_train(folder.Write("steps.csv", csv));
+  data.mutable_csv()->set_label_column("y");
+  StateInputData* const h = data.add_state_inputs();
+  h->set_name("h");
+  h->add_train(folder.Write("states.csv", states));
+  ExampleSpec spec{.input_shape = Shape({1, 2}), .classifier = true, .num_outputs = 3};
+  spec.state_inputs = {{"h", 1}};
+  const auto device = lockstep::test::MakeTestDevice(1);
+  const auto pipeline = LocalSyncPipeline::Open(data, spec, Options(8, 2, 1), device.get());
+  INFO(pipeline.status());
+  REQUIRE(pipeline.ok());
+  std::vector<int> seen;
+  for (int64_t step = 0; step < 2; ++step) {
+    for (const Batch& batch : **(*pipeline)->BatchesFor(GlobalStep(step))) {
+      CHECK(batch.loaded->features.shape == Shape({2, 1, 2}));
+      const std::vector<float> first =
+          lockstep::test::ReadBack(device.get(), batch.loaded->state_inputs[0]);
+      const std::vector<float> steps =
+          lockstep::test::ReadBack(device.get(), batch.loaded->features);
+      for (size_t i = 0; i < first.size(); ++i) {
+        CHECK(steps[2 * i] == first[i]);
+        CHECK(steps[2 * i + 1] == 2 * first[i]);
+        seen.push_back(static_cast<int>(first[i]));
+      }
+    }
+  }
+  CHECK(Sorted(seen) == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7});
+}
+
 }  // namespace
 }  // namespace lockstep::worker
