@@ -59,7 +59,8 @@ constexpr char kUsage[] =
     "          --layer those of a layer. --png and --idx write outputs to files in place of "
     "lines.\n"
     "          A layer that depends on noise alone needs no --data, but a --limit\n"
-    "evaluate  prints the accuracy and the mean loss on examples with labels\n"
+    "evaluate  prints the accuracy and the mean loss on examples with labels, and \"(averages)\"\n"
+    "          where moving averages stood in for the values of variables\n"
     "\n"
     "The model, the scaling of its inputs and the label column come from the checkpoint.\n";
 
@@ -220,7 +221,8 @@ absl::Status Measure(Session& session, Json& json) {
     json["accuracy"] = accuracy;
     absl::PrintF("accuracy %.4f (%d of %d)  ", accuracy, result.correct, labels);
   }
-  absl::PrintF("loss %.6g  step %d  %s\n", loss, session.model.step, session.folder);
+  absl::PrintF("loss %.6g  step %d%s  %s\n", loss, session.model.step,
+               session.model.has_averages ? " (averages)" : "", session.folder);
   return absl::OkStatus();
 }
 
@@ -232,8 +234,10 @@ absl::Status Run(bool evaluate) {
         "--data: no labels, so there is nothing to measure. Remedy: --data=IMAGES,LABELS, or a "
         "CSV file with the label column");
   }
-  Json json = {
-      {"checkpoint", session.folder}, {"step", session.model.step}, {"examples", session.count}};
+  Json json = {{"checkpoint", session.folder},
+               {"step", session.model.step},
+               {"averages", session.model.has_averages},
+               {"examples", session.count}};
   if (!evaluate) LOCKSTEP_RETURN_IF_ERROR(Predict(session, json));
   if (session.examples->has_labels()) LOCKSTEP_RETURN_IF_ERROR(Measure(session, json));
   LOCKSTEP_RETURN_IF_ERROR(FlushOutput());

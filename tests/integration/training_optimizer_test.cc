@@ -81,6 +81,8 @@ TEST_CASE(
   }
 
   const nlohmann::json alone = EvaluateAlone(to);
+  CHECK(summary["test_averages"] == true);
+  CHECK(alone["averages"] == true);
   CHECK(summary["test_accuracy"] == alone["accuracy"]);
   CHECK(summary["test_loss"].get<double>() == Approx(alone["loss"].get<double>()).epsilon(1e-6));
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
 #include "common/base/status_macros.h"
@@ -12,6 +13,13 @@
 #include "common/optimizer/moving_average.h"
 
 namespace lockstep::worker {
+namespace {
+
+bool HasAverage(const CheckpointReader& checkpoint, const ModelVariable& variable) {
+  return checkpoint.Has(absl::StrCat(variable.name, "/", kAverageSlot));
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<Tensor>> LoadVariables(const CheckpointReader& checkpoint,
                                                   const ModelGraph& graph, bool averages) {
@@ -22,10 +30,9 @@ absl::StatusOr<std::vector<Tensor>> LoadVariables(const CheckpointReader& checkp
       value.FillZero();
       continue;
     }
-    const std::string average = absl::StrCat(variable.name, "/", kAverageSlot);
-    const bool take_average = averages && checkpoint.Has(average);
-    const absl::Status status =
-        checkpoint.ReadInto(take_average ? average : variable.name, value.view());
+    std::string name = variable.name;
+    if (averages && HasAverage(checkpoint, variable)) absl::StrAppend(&name, "/", kAverageSlot);
+    const absl::Status status = checkpoint.ReadInto(name, value.view());
     if (absl::IsNotFound(status) || absl::IsInvalidArgument(status)) {
       return absl::DataLossError(
           absl::StrCat(status.message(), ", which the model of its manifest needs"));
@@ -47,8 +54,12 @@ absl::StatusOr<TrainedModel> TrainedModel::Load(const std::string& folder) {
   auto graph = ModelGraph::Build(def);
   if (!graph.ok()) return Annotate(graph.status(), absl::StrCat(file, ": model"));
   model.graph = *std::move(graph);
-  LOCKSTEP_ASSIGN_OR_RETURN(model.variables, LoadVariables(checkpoint, model.graph,
-                                                           model.job.evaluation().use_averages()));
+  const bool use_averages = model.job.evaluation().use_averages();
+  LOCKSTEP_ASSIGN_OR_RETURN(model.variables, LoadVariables(checkpoint, model.graph, use_averages));
+  model.has_averages = use_averages && absl::c_any_of(model.graph.variables(),
+                                                      [&checkpoint](const ModelVariable& variable) {
+                                                        return HasAverage(checkpoint, variable);
+                                                      });
   for (const Tensor& value : model.variables) model.views.push_back(value.view());
   return model;
 }

@@ -31,6 +31,7 @@ struct TrainedModel {
   JobDef job;
   ModelGraph graph;
   std::vector<Tensor> variables;
+  bool has_averages = false;      // `variables` has moving averages, as the job evaluates them
   std::vector<TensorView> views;  // of `variables`
 };
 

@@ -80,6 +80,7 @@ TEST_CASE("a job that evaluates averages gives them in place of the values that 
       const auto model =
           TrainedModel::Load(WriteModel(root, {.job = use ? job : kJob, .kernel_average = has}));
       REQUIRE(model.ok());
+      CHECK(model->has_averages == (use && has));
       const auto& variables = model->graph.variables();
       for (size_t i = 0; i < variables.size(); ++i) {
         const float last = model->views[i].as<float>().back();
