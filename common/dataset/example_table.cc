@@ -88,11 +88,7 @@ absl::Status AddStates(const std::vector<StateFile>& files, ExampleTable* table)
   table->rows_per_sequence = rows;
   if (rows == 1) return absl::OkStatus();
   LOCKSTEP_RETURN_IF_ERROR(GroupRows(rows, &table->features));
-  if (table->has_labels()) LOCKSTEP_RETURN_IF_ERROR(GroupRows(rows, &table->labels));
-  if (table->lines.empty()) return absl::OkStatus();
-  for (int64_t i = 0; i < table->size(); ++i) table->lines[i] = table->lines[i * rows];
-  table->lines.resize(table->size());
-  return absl::OkStatus();
+  return table->has_labels() ? GroupRows(rows, &table->labels) : absl::OkStatus();
 }
 
 absl::StatusOr<ExampleTable> ReadFile(const DataFile& source, const SplitFiles& split) {
@@ -148,9 +144,10 @@ const ExampleTable::File& ExampleTable::FileOf(int64_t example) const {
   return *std::prev(std::ranges::upper_bound(files, example, {}, &File::first));
 }
 
-std::string ExampleTable::Place(int64_t example) const {
-  return lines.empty() ? absl::StrCat("record ", example - FileOf(example).first)
-                       : absl::StrCat("line ", lines[example]);
+std::string ExampleTable::Place(int64_t example, int64_t row) const {
+  if (!lines.empty()) return absl::StrCat("line ", lines[example * rows_per_sequence + row]);
+  const int64_t in_file = example - FileOf(example).first;
+  return absl::StrCat("record ", in_file * rows_per_sequence + row);
 }
 
 std::string ExampleTable::ColumnName(int64_t column) const {

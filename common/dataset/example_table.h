@@ -27,7 +27,7 @@ struct ExampleTable {
   // How many rows of the files are one example; more than 1 where states tell that rows are time
   // steps.
   int64_t rows_per_sequence = 1;
-  // CSV: the line that each example starts at. Empty for IDX.
+  // CSV: the line of each row of the files. Empty for IDX.
   std::vector<int64_t> lines;
   // CSV: the names of the features, their numbers without a header. Empty for IDX.
   std::vector<std::string> columns;
@@ -36,8 +36,8 @@ struct ExampleTable {
   bool has_labels() const { return labels.count > 0; }
   // The file that has this example.
   const File& FileOf(int64_t example) const;
-  // Where in its file an example is, for messages: "record 17" or "line 18".
-  std::string Place(int64_t example) const;
+  // Where in its file an example is, or a row of it, for messages: "record 17" or "line 18".
+  std::string Place(int64_t example, int64_t row = 0) const;
   // Which element of an example of rank 1 it is, for messages: `column "age"`, or "element 3".
   std::string ColumnName(int64_t column) const;
 };

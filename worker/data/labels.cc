@@ -12,12 +12,14 @@ template <typename Out>
 absl::Status Convert(const ExampleTable& table, const ExampleSpec& spec, int64_t num_classes,
                      std::span<Out> out) {
   return VisitElements(table.labels, [&](auto in) -> absl::Status {
-    const auto per_example = static_cast<size_t>(table.labels.shape.num_elements());
+    const int64_t per_row = table.labels.shape.num_elements() / table.rows_per_sequence;
     for (size_t i = 0; i < in.size(); ++i) {
       const double label = in[i];
       if (!TakesLabel(spec, num_classes, label)) {
-        const auto example = static_cast<int64_t>(i / per_example);
-        return WrongLabel(table.FileOf(example).labels, table.Place(example), label, spec,
+        const int64_t row = static_cast<int64_t>(i) / per_row;
+        const int64_t example = row / table.rows_per_sequence;
+        return WrongLabel(table.FileOf(example).labels,
+                          table.Place(example, row % table.rows_per_sequence), label, spec,
                           num_classes);
       }
       out[i] = static_cast<Out>(in[i]);

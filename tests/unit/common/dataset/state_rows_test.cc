@@ -110,7 +110,9 @@ TEST_CASE("with fewer rows of states the rows of a file are the steps of sequenc
   CHECK(table->size() == 2);
   CHECK(table->features.shape == Shape({3, 2}));
   CHECK(table->labels.shape == Shape({3}));
-  CHECK(table->lines == std::vector<int64_t>{2, 5});
+  CHECK(table->Place(0) == "line 2");
+  CHECK(table->Place(1) == "line 5");
+  CHECK(table->Place(1, 2) == "line 7");
   float last[2];
   std::memcpy(last, table->features.bytes.data() + 10 * sizeof(float), sizeof(last));
   CHECK(last[0] == 5);

@@ -57,6 +57,21 @@ TEST_CASE("A classifier of sequences has a label for each time step") {
             .find("expected 2 labels for each example, got the shape [3]") != std::string::npos);
 }
 
+TEST_CASE("A wrong label of a time step is told with its own row of the file") {
+  ExampleSpec spec = Classifier(5);
+  spec.labels_per_example = 3;
+  auto table = Table<uint8_t>(ElementType::kUInt8, {0, 4, 1, 2, 9, 3}, Shape({3}));
+  table.rows_per_sequence = 3;
+  const auto error = [&] { return std::string(MakeLabels(table, spec, 0).status().message()); };
+  CHECK_THAT(error(), Catch::Contains("labels: record 4: label 9"));
+  table.lines = {2, 3, 4, 6, 7, 8};
+  CHECK_THAT(error(), Catch::Contains("labels: line 7: label 9"));
+  // The second file of two.
+  table.files.push_back({.labels = "more", .first = 1});
+  table.lines.clear();
+  CHECK_THAT(error(), Catch::Contains("more: record 1: label 9"));
+}
+
 TEST_CASE("A sequence of one time step has a label, in a shape of its own or not") {
   ExampleSpec spec = Classifier(5);
   for (const Shape& shape : {Shape(), Shape({1})}) {
