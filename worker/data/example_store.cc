@@ -52,6 +52,8 @@ absl::StatusOr<ExampleStore> ExampleStore::Open(const DataDef& data, Split split
   }
   LOCKSTEP_ASSIGN_OR_RETURN(store.states_, MakeStates(data, store.table_.states, spec));
   store.table_.states.clear();
+  // Only errors name lines.
+  store.table_.lines = std::vector<int64_t>();
   for (const ExampleSpec::StateRow& state : spec.state_inputs) store.units_.push_back(state.units);
   store.input_shape_ = spec.input_shape;
   store.offset_ = data.offset();
