@@ -117,14 +117,15 @@ absl::StatusOr<CsvFile> DescribeCsv(const std::string& file, const TrainedModel&
   csv.set_test(file);
   LOCKSTEP_ASSIGN_OR_RETURN(const CsvReader reader, OpenCsv(file, !csv.no_header()));
   const int64_t columns = static_cast<int64_t>(reader.num_features());
-  int64_t inputs = model.graph.input_shape().num_elements();
-  // Rows may be steps of sequences; reading them tells how long these are.
-  if (model.graph.num_state_inputs() > 0 && columns < inputs) {
-    inputs /= model.graph.input_shape().dim(0);
-  }
   const std::string label = csv.label_column();
   const bool has_label =
       !csv.no_header() && !label.empty() && absl::c_linear_search(reader.FeatureNames(), label);
+  int64_t inputs = model.graph.input_shape().num_elements();
+  // Rows may be steps of sequences; reading them tells how long these are.
+  const int64_t per_step = inputs / model.graph.input_shape().dim(0);
+  const bool may_be_steps = columns < inputs || columns == per_step + (has_label ? 1 : 0) ||
+                            (csv.no_header() && columns == per_step + 1);
+  if (model.graph.num_state_inputs() > 0 && may_be_steps) inputs = per_step;
   int64_t number = 0;
   const bool lacks_label = !has_label && !absl::SimpleAtoi(label, &number);
   if (columns == inputs && !has_label) {

@@ -266,6 +266,27 @@ TEST_CASE("rows of states take the place of the job's, in the order of the model
   CHECK(absl::StrContains(none.message(), "--states: expected 0 files"));
 }
 
+TEST_CASE("steps of one column and their label are not taken for sequences of two steps") {
+  const TemporaryFolder folder;
+  TrainedModel model = RecurrentModel();
+  model.graph = test::MakeGraph(
+      "input_shape: [2, 1] state_inputs { name: 'h' units: 3 } "
+      "layers { name: 'g' inputs: ['input', 'h'] gru { units: 3 return_sequences: true } } "
+      "layers { name: 'loss' softmax_cross_entropy {} }");
+  const auto label_of = [&](const std::string& text) {
+    const auto data = DataFromArgument(folder.Write("steps.csv", text), model);
+    INFO(data.status());
+    REQUIRE(data.ok());
+    return data->csv().label_column();
+  };
+  CHECK(label_of("a,y\n1,0\n") == "y");
+  CHECK(label_of("a\n1\n").empty());
+  CHECK(label_of("a,b\n1,2\n").empty());
+  model.job.mutable_data()->mutable_csv()->set_no_header(true);
+  model.job.mutable_data()->mutable_csv()->set_label_column("1");
+  CHECK(label_of("1,0\n") == "1");
+}
+
 TEST_CASE("states that are zeros in the job are zeros without files, or rows of files") {
   const TrainedModel model = RecurrentModel();
   DataDef data = model.job.data();
