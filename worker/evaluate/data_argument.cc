@@ -120,12 +120,14 @@ absl::StatusOr<CsvFile> DescribeCsv(const std::string& file, const TrainedModel&
   const std::string label = csv.label_column();
   const bool has_label =
       !csv.no_header() && !label.empty() && absl::c_linear_search(reader.FeatureNames(), label);
-  int64_t inputs = model.graph.input_shape().num_elements();
+  const Shape& input = model.graph.input_shape();
+  int64_t inputs = input.num_elements();
   // Rows may be steps of sequences; reading them tells how long these are.
-  const int64_t per_step = inputs / model.graph.input_shape().dim(0);
-  const bool may_be_steps = columns < inputs || columns == per_step + (has_label ? 1 : 0) ||
-                            (csv.no_header() && columns == per_step + 1);
-  if (model.graph.num_state_inputs() > 0 && may_be_steps) inputs = per_step;
+  if (model.graph.num_state_inputs() > 0 && input.rank() > 1) {
+    const int64_t per_step = inputs / input.dim(0);
+    const bool has_label_column = has_label || (csv.no_header() && columns == per_step + 1);
+    if (columns < inputs || columns == per_step + (has_label_column ? 1 : 0)) inputs = per_step;
+  }
   int64_t number = 0;
   const bool lacks_label = !has_label && !absl::SimpleAtoi(label, &number);
   if (columns == inputs && !has_label) {

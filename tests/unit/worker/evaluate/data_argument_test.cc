@@ -287,6 +287,21 @@ TEST_CASE("steps of one column and their label are not taken for sequences of tw
   CHECK(label_of("1,0\n") == "1");
 }
 
+TEST_CASE("a model whose sequences are rows says how many numbers a row has") {
+  const TemporaryFolder folder;
+  TrainedModel model = RecurrentModel();
+  model.graph = test::MakeGraph(
+      "input_shape: [4] state_inputs { name: 'h' units: 3 } "
+      "layers { name: 'e' embedding { rows: 9 dim: 2 combiner: SEQUENCE } } "
+      "layers { name: 'g' inputs: ['e', 'h'] gru { units: 3 } } "
+      "layers { name: 'loss' softmax_cross_entropy {} }");
+  CHECK(DataFromArgument(folder.Write("rows.csv", "a,b,c,d,y\n1,2,3,4,0\n"), model).ok());
+  const absl::Status status =
+      DataFromArgument(folder.Write("few.csv", "a,b\n1,2\n"), model).status();
+  INFO(status);
+  CHECK(absl::StrContains(status.message(), "2 columns, the model takes 4 numbers, or 5 columns"));
+}
+
 TEST_CASE("states that are zeros in the job are zeros without files, or rows of files") {
   const TrainedModel model = RecurrentModel();
   DataDef data = model.job.data();
