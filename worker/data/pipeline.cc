@@ -46,8 +46,9 @@ class PrefetchedPipeline final : public Pipeline {
   }
 
   void Cancel() override {
-    cancelled_.store(true, std::memory_order_relaxed);
+    // First: a step that is given up must not be handed out.
     prefetcher_.Stop();
+    cancelled_.store(true, std::memory_order_relaxed);
   }
 
   bool IsReady(GlobalStep step) const override { return prefetcher_.Has(step.value()); }
