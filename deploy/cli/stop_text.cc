@@ -27,6 +27,13 @@ std::string End(const StopReply& reply) {
 }  // namespace
 
 absl::Status CheckIsChief(const std::string& address, const ProcessStatus& status) {
+  const CommandSummary& commander = status.standby_of();
+  if (commander.state() == "held" && !commander.address().empty()) {
+    const std::string other = Printable(commander.address(), kShownBytes);
+    return UsageError(absl::StrCat(address, " is chief ", status.task(),
+                                   ", which stands by for chief ", commander.chief(), " (", other,
+                                   "). Remedy: ./lockstep stop ", other));
+  }
   if (status.role() == "chief") return absl::OkStatus();
   return UsageError(absl::StrCat(address, " is ", Printable(status.role(), kShownBytes), " ",
                                  status.task(), ", and not the chief. Remedy: ", kRightAddress));

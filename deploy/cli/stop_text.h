@@ -9,7 +9,8 @@
 
 namespace lockstep::deploy {
 
-// INVALID_ARGUMENT with exit code 64, saying who listens at `address`, unless that is a chief.
+// INVALID_ARGUMENT with exit code 64, saying who listens at `address`, unless that is a chief. A
+// chief that stands by ends no job: the error names the one that commands.
 absl::Status CheckIsChief(const std::string& address, const ProcessStatus& status);
 
 // How the job has ended, and the checkpoint there is of it. With a line's end.

@@ -53,6 +53,26 @@ TEST_CASE("whoever is no chief is named, with the remedy") {
              Contains("host:1 is worker 3, and not the chief. Remedy: the address of the chief"));
 }
 
+TEST_CASE("a chief that stands by names the chief that can end the job") {
+  ProcessStatus status;
+  status.set_role("chief");
+  status.mutable_standby_of()->set_state("held");
+  status.mutable_standby_of()->set_chief(1);
+  status.mutable_standby_of()->set_address("host:2\x1b");
+  const absl::Status error = CheckIsChief("host:1", status);
+  CHECK(ExitCodeFor(error) == ExitCode::kUsage);
+  CHECK(error.message() ==
+        "host:1 is chief 0, which stands by for chief 1 (host:2\\x1b). Remedy: ./lockstep stop "
+        "host:2\\x1b");
+
+  // It may command by the next call, which says so otherwise.
+  status.mutable_standby_of()->set_state("expired");
+  CHECK(CheckIsChief("host:1", status).ok());
+  status.mutable_standby_of()->set_state("held");
+  status.mutable_standby_of()->clear_address();
+  CHECK(CheckIsChief("host:1", status).ok());
+}
+
 TEST_CASE("a chief that ends is told from one that is not there") {
   CHECK(IsEnding(absl::UnavailableError("task (host:1) is not available: the chief is stopping")));
   CHECK(IsEnding(absl::CancelledError("task (host:1)")));
