@@ -1,10 +1,17 @@
 #include "deploy/cli/check_run.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "chief/plan/plan.h"
+#include "common/base/annotate.h"
+#include "common/base/remedy.h"
 #include "common/base/status_macros.h"
+#include "common/fs/fs_error.h"
 
 namespace lockstep::deploy {
 namespace {
@@ -18,6 +25,16 @@ absl::Status CheckLocal(const std::string& path, const JobDef& job) {
   return absl::InvalidArgumentError(absl::StrCat(
       path, ": local: expected at least 1 ps and 1 worker, at most ", kMost, " in all, got ps: ",
       local.ps(), " workers: ", local.workers(), ". Remedy: write local { ps: 1 workers: 2 }"));
+}
+
+// Without it a user learns of the mistake with the first save, which may be that of the last step.
+// A chief does not check: it may be started again while training goes on without the folder.
+absl::Status CheckMayWrite(const std::string& path, const std::string& folder) {
+  if (folder.empty()) return absl::OkStatus();
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return absl::OkStatus();
+  return AddRemedy(
+      Annotate(WriteError(folder, "write", errno), absl::StrCat(path, ": checkpoint.folder")),
+      "name a folder in which this user may write");
 }
 
 // Processes of one machine share memory: no tensor is rounded.
@@ -54,6 +71,7 @@ absl::StatusOr<std::string> CheckRun(const std::string& job_path, const JobDef& 
                             chief::MakePlan(job_path, SpecOf(job.local()), start));
   LOCKSTEP_RETURN_IF_ERROR(chief::CheckBeginning(start.mode, plan.earlier));
   if (start.mode == chief::StartMode::kResume && plan.is_done()) return DoneWarning(job_path, plan);
+  LOCKSTEP_RETURN_IF_ERROR(CheckMayWrite(job_path, plan.job.checkpoint().folder()));
   return WarningOf(job_path, job.transport());
 }
 

@@ -1,8 +1,13 @@
 #include "deploy/cli/check_run.h"
 
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/exit_code.h"
 #include "common/config/job.h"
@@ -85,6 +90,36 @@ TEST_CASE("A checkpoint folder that cannot be made is found before a start") {
                      ExitCode::kCannotCreate),
              Contains("job.textproto: checkpoint.folder: ") &&
                  Contains("Remedy: name a folder in which this user may write"));
+}
+
+// Modes of files apply to this thread, also where it is root's.
+class WithoutRootAccess {
+ public:
+  WithoutRootAccess() {
+    REQUIRE(::syscall(SYS_capget, &header_, before_) == 0);
+    __user_cap_data_struct changed[2] = {before_[0], before_[1]};
+    changed[0].effective &= ~(1u << CAP_DAC_OVERRIDE);
+    REQUIRE(::syscall(SYS_capset, &header_, changed) == 0);
+  }
+  ~WithoutRootAccess() { ::syscall(SYS_capset, &header_, before_); }
+
+ private:
+  __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct before_[2];
+};
+
+TEST_CASE("A checkpoint folder that cannot be written is found before a start") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.Path("checkpoints");
+  std::filesystem::create_directory(path);
+  const std::string job = kJob + absl::StrCat("checkpoint { folder: \"", path, "\" }");
+  CHECK(Check({.job = job}).ok());
+  std::filesystem::permissions(path, std::filesystem::perms(0555));
+  const WithoutRootAccess access;
+  CHECK_THAT(ErrorOf({.job = job}, ExitCode::kCannotCreate),
+             Contains("job.textproto: checkpoint.folder: " + path +
+                      ": cannot write: Permission denied. Remedy: name a folder in which this "
+                      "user may write"));
 }
 
 TEST_CASE("A number of steps that cannot be is found before a start") {
