@@ -12,6 +12,7 @@
 #include "common/base/cpus.h"
 #include "common/base/exit_code.h"
 #include "common/base/quantity.h"
+#include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/fs/absolute_path.h"
 #include "common/fs/atomic_file.h"
@@ -157,7 +158,10 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
       .autotune = options.autotune,
       .timeline_dir = options.timeline_dir.empty() ? "" : AbsolutePath(options.timeline_dir),
   };
-  if (!plan.timeline_dir.empty()) LOCKSTEP_RETURN_IF_ERROR(MakeFolders(plan.timeline_dir));
+  if (!plan.timeline_dir.empty()) {
+    LOCKSTEP_RETURN_IF_ERROR(AddRemedy(Annotate(MakeFolders(plan.timeline_dir), "--timeline_dir"),
+                                       "name a folder in which this user may write"));
+  }
   LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(plan.cluster_path, ClusterJsonText(cluster)));
   std::error_code ignored;
   // Those of an earlier run.

@@ -152,6 +152,14 @@ TEST_CASE("the job file in place of the cluster spec, and a URL in it, are recog
             {"url.json: ps 0: ", "nothing like http:// belongs before the host", "Remedy"});
 }
 
+TEST_CASE("a folder of timelines that cannot be made is named with its flag") {
+  const Files files;
+  std::vector<std::string> up = files.Up();
+  up.push_back("--timeline_dir=" + files.folder.Path("train.csv"));
+  CheckEnds(up, 73,
+            {"--timeline_dir: ", "train.csv: a file, expected a folder. Remedy: name a folder"});
+}
+
 TEST_CASE("TF_CONFIG that holds the name of a file is told apart from broken JSON") {
   CheckEnds({Binary("worker/worker")}, 78,
             {"TF_CONFIG: expected JSON, got \"cluster.json\"", "Remedy", "--cluster"},
