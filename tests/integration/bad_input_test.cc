@@ -63,9 +63,21 @@ TEST_CASE("a device that cannot be used is refused before the chief is asked") {
   CheckEnds(worker("cuda:0,cuda:0"), 64, {"cuda:0 comes twice", "Remedy: name each GPU once"});
   std::vector<std::string> limited = worker("cuda");
   limited.push_back("--gpu_memory_limit=-1");
-  CheckEnds(limited, 64, {"--gpu_memory_limit: expected GiB, 0 to", "got -1"});
+  CheckEnds(limited, 64, {"--gpu_memory_limit: expected GiB, 0 to 1048576, got -1. Remedy: "});
   // No machine has so many: one without a driver says that, one with GPUs how many it has.
   CheckEnds(worker("cuda:1000000"), 78, {"Remedy", "CUDA", "--device=cpu"});
+}
+
+TEST_CASE("a file that a worker cannot make is named with its flag and a remedy") {
+  const Cluster cluster(1, 1);
+  const std::string path = cluster.folder().Path("absent/file.csv");
+  for (const std::string flag : {"--timeline", "--example_log"}) {
+    std::vector<std::string> arguments = cluster.Worker(0);
+    arguments.push_back(absl::StrCat(flag, "=", path));
+    CheckEnds(arguments, 73,
+              {absl::StrCat(flag, ": ", path, ": cannot create: No such file or directory"),
+               "Remedy: name a file in a folder in which this user may write"});
+  }
 }
 
 TEST_CASE("a malformed cluster spec is refused with the place of the mistake") {

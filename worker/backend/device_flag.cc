@@ -28,13 +28,13 @@ namespace {
 
 absl::StatusOr<uint64_t> MemoryLimit() {
   constexpr double kGiB = 1 << 30;
-  constexpr double kMost = 1 << 20;
+  constexpr int kMost = 1 << 20;
   const double limit = absl::GetFlag(FLAGS_gpu_memory_limit);
   if (limit == 0) return 0;
   if (limit > 0 && limit <= kMost)
     return std::max(uint64_t{1}, static_cast<uint64_t>(limit * kGiB));
-  return UsageError(
-      absl::StrCat("--gpu_memory_limit: expected GiB, 0 to ", kMost, ", got ", limit));
+  return UsageError(absl::StrCat("--gpu_memory_limit: expected GiB, 0 to ", kMost, ", got ", limit,
+                                 ". Remedy: leave it out for all that the GPU has"));
 }
 
 }  // namespace
