@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/log/log.h"
 #include "common/shm/segment.h"
 
@@ -19,12 +20,24 @@ struct RegisteredValues {
   HostRegistration registration;
 };
 
+constexpr char kRemedy[] = ". Remedy: a greater limit of locked memory (ulimit -l)";
+
+// The driver copies such memory in pieces, by pinned buffers of its own.
+void LogUnregistered(absl::string_view what, const Device& device, const absl::Status& refused,
+                     absl::string_view remedy) {
+  log::Warning(absl::StrCat("memory of ", what, " is not registered, ", device.name(),
+                            " copies at a fraction of the speed, through its driver's buffers: ",
+                            refused.message(), remedy));
+}
+
 // The same memory, registered for as long as somebody holds it.
 Values Registered(Values segment, std::shared_ptr<Device> device) {
   absl::StatusOr<HostRegistration> registration = device->RegisterReadOnly(segment->bytes());
   if (!registration.ok()) {
-    log::Info(absl::StrCat("values of a ps are copied through pinned memory: ",
-                           registration.status().message()));
+    LogUnregistered(
+        "values of a ps", *device, registration.status(),
+        absl::StrCat(kRemedy,
+                     ", where this GPU and driver take memory that is mapped for reading"));
     return segment;
   }
   if (*registration == nullptr) return segment;
@@ -50,8 +63,7 @@ SharedMemory::SharedMemory(const JobDef& job, std::shared_ptr<Device> device,
   if (registration.ok()) {
     registration_ = *std::move(registration);
   } else {
-    log::Info(absl::StrCat("gradients are copied through pinned memory: ",
-                           registration.status().message()));
+    LogUnregistered("gradients", *device_, registration.status(), kRemedy);
   }
 }
 

@@ -271,7 +271,7 @@ absl::StatusOr<HostRegistration> CudaDevice::Register(void* memory, size_t bytes
   if (bytes == 0) return HostRegistration();
   MakeCurrent();
   const CUresult result = driver()->MemHostRegister(memory, bytes, flags);
-  // Not an error of the device: the same bytes can be copied through pinned memory.
+  // Not an error of the device: it copies the same bytes by pinned buffers of its driver.
   LOCKSTEP_RETURN_IF_ERROR(
       driver_->ToStatus(result, absl::StrCat(name_, ": cuMemHostRegister of ", bytes, " bytes")));
   AddPinned(memory, bytes);

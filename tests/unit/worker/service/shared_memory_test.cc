@@ -3,8 +3,11 @@
 
 #include <catch2/catch.hpp>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "tests/support/cuda/fake_gpu.h"
+#include "tests/support/log_lines.h"
 #include "worker/device/cpu/cpu_device.h"
 
 namespace lockstep::worker {
@@ -51,6 +54,19 @@ TEST_CASE("memory that a GPU cannot register is used all the same") {
   CHECK(test::FakeDriver::Current().failed_call() == "cuMemHostRegister");
   CHECK(memory.gradients() != nullptr);
   CHECK(gpu->status().ok());
+}
+
+TEST_CASE("memory that a GPU cannot register is told of with what it costs and the reason") {
+  const auto gpu = test::MakeFakeGpu(1);
+  test::FakeDriver::Current().FailCall(1, test::kErrorNotFound);
+  const std::vector<std::string> lines =
+      test::LogLines([&] { SharedMemory(JobWith(TransportDef::COPY), gpu, kBytes); });
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], Catch::Contains(
+                           "memory of gradients is not registered, cuda:0 copies at a fraction of "
+                           "the speed, through its driver's buffers: cuda:0: cuMemHostRegister "
+                           "of 4096 bytes: ") &&
+                           Catch::Contains(". Remedy: "));
 }
 
 }  // namespace
