@@ -179,6 +179,19 @@ class Builder {
   OpContext* const context_;
 };
 
+// With the layer in an error.
+template <typename T>
+OpTable::MadeOr<T> OfLayer(const ModelGraph& graph, int node, OpTable::MadeOr<T> made) {
+  if (made.ok()) return made;
+  absl::Status failed =
+      Annotate(made.status(), absl::StrCat("layer \"", graph.nodes()[node].name, "\""));
+  // The model is not for this device.
+  if (absl::IsUnimplemented(failed)) {
+    failed = WithExitCode(std::move(failed), ExitCode::kBadConfiguration);
+  }
+  return failed;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const TowerSchedule& schedule,
@@ -191,15 +204,8 @@ absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Tower
   options.variable_gradients = std::ranges::any_of(
       op.variables, [&](int variable) { return !graph.variables()[variable].frozen; });
   options.type = schedule.types[op.is_cast ? op.inputs[0] : op.output];
-  MadeOp made = Builder(graph, op, schedule.types[op.output], options, ops, context).Build();
-  if (made.ok()) return made;
-  absl::Status failed =
-      Annotate(made.status(), absl::StrCat("layer \"", graph.nodes()[op.node].name, "\""));
-  // The model is not for this device.
-  if (absl::IsUnimplemented(failed)) {
-    failed = WithExitCode(std::move(failed), ExitCode::kBadConfiguration);
-  }
-  return failed;
+  return OfLayer(graph, op.node,
+                 Builder(graph, op, schedule.types[op.output], options, ops, context).Build());
 }
 
 absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int node, int64_t batch,
@@ -215,7 +221,7 @@ absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int nod
       options.target = layer.sigmoid_cross_entropy().target();
     }
   }
-  return ops.Make(context, options);
+  return OfLayer(graph, node, ops.Make(context, options));
 }
 
 }  // namespace lockstep::worker

@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Tower
                                             const ScheduledOp& op, OpOptions options,
                                             const OpTable& ops, OpContext* context);
 
-// Of a loss layer.
+// Of a loss layer. An error names it.
 absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int node, int64_t batch,
                                                 const OpTable& ops, OpContext* context);
 

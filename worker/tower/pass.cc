@@ -76,6 +76,7 @@ void Pass::PlaceLosses(const ModelGraph& graph, const TowerSchedule& schedule, s
     const Shape scores = Batched(options_.batch, graph.nodes()[of.scores_node].output);
     LossStep& step = losses_.emplace_back();
     step.node = of.node;
+    step.layer = graph.nodes()[of.node].name;
     step.scores = ViewOf(buffers_.value[of.scores], scores, memory);
     if (of.scores <= graph.num_state_inputs()) step.scores_from_batch = of.scores;
     step.takes_labels = TakesLabels(graph.nodes()[of.node].layer);
@@ -129,22 +130,28 @@ absl::Status Pass::MakeOps(const ModelGraph& graph, const TowerSchedule& schedul
 }
 
 absl::Status Pass::MakeSums(const OpTable& ops, OpContext* context) {
-  const auto make = [&](const TensorView& of, std::unique_ptr<PartialSum>* sum) -> absl::Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(PartialSum made, PartialSum::Create(of, ops, context));
-    *sum = std::make_unique<PartialSum>(std::move(made));
+  const auto make = [&](const std::string& layer, const TensorView& of,
+                        std::unique_ptr<PartialSum>* sum) -> absl::Status {
+    absl::StatusOr<PartialSum> made = PartialSum::Create(of, ops, context);
+    if (!made.ok()) return OfLayer(layer, made.status());
+    *sum = std::make_unique<PartialSum>(*std::move(made));
     return absl::OkStatus();
   };
   for (Step& step : steps_) {
     for (Contribution& to : step.contributions) {
-      LOCKSTEP_RETURN_IF_ERROR(make(to.sum, &to.add));
+      LOCKSTEP_RETURN_IF_ERROR(make(step.layer, to.sum, &to.add));
     }
     for (SharedGradient& from : step.shared) {
-      LOCKSTEP_RETURN_IF_ERROR(make(from.term, &from.add));
+      LOCKSTEP_RETURN_IF_ERROR(make(step.layer, from.term, &from.add));
     }
   }
   for (LossStep& step : losses_) {
-    if (step.sum.data != nullptr) LOCKSTEP_RETURN_IF_ERROR(make(step.sum, &step.add_gradient));
-    if (step.result.data != nullptr) LOCKSTEP_RETURN_IF_ERROR(make(step.result, &step.add_result));
+    if (step.sum.data != nullptr) {
+      LOCKSTEP_RETURN_IF_ERROR(make(step.layer, step.sum, &step.add_gradient));
+    }
+    if (step.result.data != nullptr) {
+      LOCKSTEP_RETURN_IF_ERROR(make(step.layer, step.result, &step.add_result));
+    }
   }
   return absl::OkStatus();
 }
@@ -172,31 +179,33 @@ absl::Status Pass::Forward(Mode mode, std::span<const TensorView> inputs,
 
 absl::Status Pass::Train(const TensorView& labels, const MutableTensorView& loss, Stream* stream) {
   for (LossStep& step : losses_) {
-    const bool is_first = step.result.data == nullptr;
-    const MutableTensorView& result = is_first ? loss : step.result;
-    step.args = {step.scores, step.takes_labels ? labels : TensorView(), step.gradient, result};
-    LOCKSTEP_RETURN_IF_ERROR(step.loss->Train(step.args, stream));
-    if (!is_first) {
-      LOCKSTEP_RETURN_IF_ERROR(step.add_result->Enqueue(loss, step.result, stream));
-    }
-    if (step.add_gradient != nullptr) {
-      LOCKSTEP_RETURN_IF_ERROR(step.add_gradient->Enqueue(step.sum, step.gradient, stream));
-    }
+    LOCKSTEP_RETURN_IF_ERROR(OfLayer(step.layer, TrainOn(labels, loss, &step, stream)));
   }
   return absl::OkStatus();
+}
+
+absl::Status Pass::TrainOn(const TensorView& labels, const MutableTensorView& loss, LossStep* step,
+                           Stream* stream) {
+  const bool is_first = step->result.data == nullptr;
+  const MutableTensorView& result = is_first ? loss : step->result;
+  step->args = {step->scores, step->takes_labels ? labels : TensorView(), step->gradient, result};
+  LOCKSTEP_RETURN_IF_ERROR(step->loss->Train(step->args, stream));
+  if (!is_first) LOCKSTEP_RETURN_IF_ERROR(step->add_result->Enqueue(loss, step->result, stream));
+  if (step->add_gradient == nullptr) return absl::OkStatus();
+  return step->add_gradient->Enqueue(step->sum, step->gradient, stream);
 }
 
 absl::Status Pass::Evaluate(const TensorView& labels, const MutableTensorView& sums,
                             Stream* stream) {
   LossStep& step = losses_[evaluated_];
   step.args = {step.scores, labels, {}, sums};
-  return step.loss->Evaluate(step.args, stream);
+  return OfLayer(step.layer, step.loss->Evaluate(step.args, stream));
 }
 
 absl::Status Pass::Predict(const MutableTensorView& predictions, Stream* stream) {
   LossStep& step = losses_[evaluated_];
   step.args = {step.scores, {}, {}, predictions};
-  return step.loss->Predict(step.args, stream);
+  return OfLayer(step.layer, step.loss->Predict(step.args, stream));
 }
 
 absl::Status Pass::Backward(std::span<const MutableTensorView> gradients,
@@ -211,14 +220,20 @@ absl::Status Pass::Backward(std::span<const MutableTensorView> gradients,
     step->backward_args = {step->inputs,          step->variables,       step->output,
                            step->output_gradient, step->input_gradients, step->variable_gradients};
     LOCKSTEP_RETURN_IF_ERROR(OfLayer(step->layer, step->op->Backward(step->backward_args, stream)));
-    for (Contribution& contribution : step->contributions) {
-      LOCKSTEP_RETURN_IF_ERROR(contribution.add->Enqueue(
-          contribution.sum, step->input_gradients[contribution.input], stream));
-    }
-    for (SharedGradient& from : step->shared) {
-      LOCKSTEP_RETURN_IF_ERROR(from.add->Enqueue(gradients[from.variable], from.term, stream));
-    }
+    LOCKSTEP_RETURN_IF_ERROR(OfLayer(step->layer, EnqueueSums(&*step, gradients, stream)));
     if (!step->ready_ids.empty()) complete(step->ready_ids);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Pass::EnqueueSums(Step* step, std::span<const MutableTensorView> gradients,
+                               Stream* stream) {
+  for (Contribution& contribution : step->contributions) {
+    LOCKSTEP_RETURN_IF_ERROR(contribution.add->Enqueue(
+        contribution.sum, step->input_gradients[contribution.input], stream));
+  }
+  for (SharedGradient& from : step->shared) {
+    LOCKSTEP_RETURN_IF_ERROR(from.add->Enqueue(gradients[from.variable], from.term, stream));
   }
   return absl::OkStatus();
 }

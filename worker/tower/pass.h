@@ -97,6 +97,7 @@ class Pass {
 
   struct LossStep {
     int node = 0;
+    std::string layer;  // its name
     std::unique_ptr<Loss> loss;
     Loss::Args args;  // of the last call
     TensorView scores;
@@ -118,6 +119,13 @@ class Pass {
   absl::Status MakeSums(const OpTable& ops, OpContext* context);
   absl::Status MakeOps(const ModelGraph& graph, const TowerSchedule& schedule, const OpTable& ops,
                        OpContext* context);
+
+  // One loss of Train.
+  static absl::Status TrainOn(const TensorView& labels, const MutableTensorView& loss,
+                              LossStep* step, Stream* stream);
+  // What follows the gradients of an op.
+  static absl::Status EnqueueSums(Step* step, std::span<const MutableTensorView> gradients,
+                                  Stream* stream);
 
   const PassOptions options_;
   const PassBuffers buffers_;

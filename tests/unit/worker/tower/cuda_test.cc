@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -215,6 +216,43 @@ TEST_CASE("a model that a GPU has no memory for is refused with both sizes") {
   CHECK_THAT(refusal_of_activations(Precision::kBfloat16),
              Catch::StartsWith("activations of 4 examples, the largest of layer \"both\" with 80 "
                                "bytes: cuda:0: no memory for "));
+}
+
+TEST_CASE("memory that a GPU lacks for a loss is told of with the layer") {
+  const auto device = test::MakeFakeGpu(1);
+  const ModelGraph graph = GraphOf(kDense);
+  std::set<std::string> refused;  // what there was no memory for
+  constexpr size_t kStep = 16;    // less than any allocation of a loss
+  for (size_t memory = 1000;; memory += kStep) {
+    FakeDriver::Current().SetMemory(memory);
+    const absl::Status made = MakeGroup(graph, device.get(), cuda::Ops()).status();
+    if (made.ok()) break;
+    REQUIRE(absl::IsResourceExhausted(made));
+    refused.insert(std::string(made.message()).substr(0, made.message().find("cuda:0: ")));
+  }
+  CHECK(refused.contains("layer \"loss\": "));
+  CHECK_FALSE(refused.contains(""));
+}
+
+TEST_CASE("a kernel that an op, a loss or a sum does not find is told of with the layer") {
+  for (const char* const model : Models()) {
+    const ModelGraph graph = GraphOf(model);
+    int64_t calls = 1;
+    int64_t kernels = 0;
+    for (int64_t n = 0; n < calls; ++n) {
+      CAPTURE(graph.name(), n);
+      const auto device = test::MakeFakeGpu(1);
+      FakeDriver& fake = FakeDriver::Current();
+      const int64_t before = fake.calls();
+      if (n > 0) fake.FailCall(n, test::kErrorNotFound);
+      const auto made = Tower::Create(graph, device.get(), cuda::Ops(), {.batches = {4}});
+      if (n == 0) calls = fake.calls() - before;
+      if (fake.failed_call() != "cuModuleGetFunction") continue;
+      ++kernels;
+      CHECK_THAT(std::string(made.status().message()), Catch::StartsWith("layer \""));
+    }
+    CHECK(kernels > 5);
+  }
 }
 
 TEST_CASE("a tower whose tables are whole has memory for lists of its batch's rows alone") {
