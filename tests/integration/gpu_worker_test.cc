@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/client/status_client.h"
 #include "tests/integration/cluster.h"
@@ -62,6 +63,50 @@ TEST_CASE("whichever call of the driver fails, the worker says so and the job go
     CHECK_THAT(worker.Output(), Contains("\nworker 1: ") && Contains(": CUDA_ERROR"));
     REQUIRE(cluster.chief().running());
     REQUIRE(cluster.worker(0).running());
+  }
+}
+
+// Of GPUs that are short of something, and work.
+struct Shortage {
+  int result;  // of the driver
+  const char* name;
+};
+constexpr Shortage kShortages[] = {{2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                                   {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"}};
+
+TEST_CASE("whichever call of the driver is short of something, the worker says so and ends well") {
+  Cluster cluster(1, 2);
+  cluster.SlowDown(absl::Milliseconds(5));
+  cluster.UseGpu(1);
+  cluster.StartAll({.max_steps = 1'000'000,
+                    .sync = "replicas_to_aggregate: 1 quorum_policy: SHRINK",
+                    .model = kPlainModel},
+                   {"--lease=2"}, /*workers=*/1);
+  std::vector<std::string> command = cluster.Worker(1);
+  command.push_back("--device=cuda");
+  constexpr int64_t kMostOpening = 20;
+  for (const auto& [result, name] : kShortages) {
+    for (int64_t call = 1; call < kFailingCall; call += 1 + call / 2) {
+      std::vector<std::string> environment = cluster.GpuEnvironment();
+      environment.push_back(absl::StrCat("LOCKSTEP_FAILING_CUDA_CALL=", call));
+      environment.push_back(absl::StrCat("LOCKSTEP_FAILING_CUDA_RESULT=", result));
+      Process worker(command, std::move(environment));
+      if (call < kMostOpening && worker.WaitForOutput("joined job", kWhole)) continue;
+      const bool is_told = worker.WaitForOutput(name, kWhole);
+      INFO(name << " of call " << call << ":\n" << worker.Output() << cluster.Logs());
+      REQUIRE(is_told);
+      // Memory of the host need not be pinned, nor a step be a graph.
+      if (worker.WaitForOutput(" copies at a fraction of the speed", absl::ZeroDuration()) ||
+          worker.WaitForOutput("steps run without CUDA graphs", absl::ZeroDuration())) {
+        CHECK(worker.running());
+        continue;
+      }
+      const auto ended = worker.Wait(kWhole);
+      CHECK((ended == 158 || ended == 78 || (ended == 138 && call < kMostOpening)));
+      CHECK_THAT(worker.Output(), Contains("\nworker 1: ") && EndsWith("\n"));
+      REQUIRE(cluster.chief().running());
+      REQUIRE(cluster.worker(0).running());
+    }
   }
 }
 

@@ -28,7 +28,19 @@ void FakeDeviceCalls::AddTo(DriverFunctions* functions) {
     });
   };
   functions->GetErrorName = [](CUresult result, const char** name) -> CUresult {
-    *name = result == kErrorLaunchFailed ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR";
+    switch (result) {
+      case kErrorLaunchFailed:
+        *name = "CUDA_ERROR_LAUNCH_FAILED";
+        break;
+      case worker::cuda::kErrorOutOfMemory:
+        *name = "CUDA_ERROR_OUT_OF_MEMORY";
+        break;
+      case worker::cuda::kErrorDeviceUnavailable:
+        *name = "CUDA_ERROR_DEVICE_UNAVAILABLE";
+        break;
+      default:
+        *name = "CUDA_ERROR";
+    }
     return kSuccess;
   };
   functions->GetErrorString = [](CUresult, const char** text) -> CUresult {

@@ -3,6 +3,7 @@
 // are the host's.
 //
 // LOCKSTEP_FAILING_CUDA_CALL: the number of the driver's call, from 0, that fails.
+// LOCKSTEP_FAILING_CUDA_RESULT: what it returns; CUDA_ERROR_LAUNCH_FAILED where it is not set.
 // LOCKSTEP_IMITATED_GPUS: how many there are; 1 where it is not set.
 #include <cstdlib>
 #include <optional>
@@ -70,7 +71,9 @@ const bool kIsOpened = [] {
   new FakeNccl;
   driver->SetDeviceCount(static_cast<int>(NumberIn("LOCKSTEP_IMITATED_GPUS").value_or(1)));
   if (const auto failing = NumberIn("LOCKSTEP_FAILING_CUDA_CALL"); failing.has_value()) {
-    driver->FailCall(*failing, kErrorLaunchFailed);
+    driver->FailCall(*failing,
+                     static_cast<CUresult>(
+                         NumberIn("LOCKSTEP_FAILING_CUDA_RESULT").value_or(kErrorLaunchFailed)));
   }
   return true;
 }();

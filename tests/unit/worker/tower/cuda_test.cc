@@ -78,12 +78,17 @@ TEST_CASE("each wait that a step on a GPU leaves out shows") {
   }
 }
 
+// Of work that fails, and of a GPU that works but is short of something.
+constexpr cuda::CUresult kResults[] = {test::kErrorLaunchFailed, cuda::kErrorOutOfMemory,
+                                       cuda::kErrorDeviceUnavailable};
+
 TEST_CASE("a call of the driver that fails in a step ends it with an error that names the call") {
   const ModelGraph graph = GraphOf(kDense);
   const int64_t objects = LiveObjects();
+  const cuda::CUresult result = GENERATE(from_range(std::begin(kResults), std::end(kResults)));
   int64_t calls = 1;
   for (int64_t n = 0; n < calls; ++n) {
-    INFO("call " << n);
+    CAPTURE(result, n);
     auto device = test::MakeFakeGpu(n);
     FakeDriver& fake = FakeDriver::Current();
     auto group = *MakeGroup(graph, device.get(), cuda::Ops());
@@ -93,9 +98,12 @@ TEST_CASE("a call of the driver that fails in a step ends it with an error that 
       calls = fake.calls() - before;
       REQUIRE(calls > 50);
     }
-    fake.FailCall(n, test::kErrorLaunchFailed);
+    fake.FailCall(n, result);
     const absl::Status failed = Train(group.get(), graph, 1, 0).status();
-    REQUIRE(absl::IsInternal(failed));
+    REQUIRE(failed.code() == (result == cuda::kErrorOutOfMemory
+                                  ? absl::StatusCode::kResourceExhausted
+                                  : absl::StatusCode::kInternal));
+    CHECK(ExitCodeFor(failed) == ExitCode::kDeviceFailed);
     CHECK_THAT(std::string(failed.message()), Catch::Contains("cuda:0: " + fake.failed_call()));
     // It stays.
     CHECK(Train(group.get(), graph, 1, 1).status() == failed);
@@ -139,9 +147,10 @@ TEST_CASE(
 TEST_CASE("a call of the driver that fails while towers are made leaves nothing behind") {
   const ModelGraph graph = GraphOf(kDense);
   const int64_t objects = LiveObjects();
+  const cuda::CUresult result = GENERATE(from_range(std::begin(kResults), std::end(kResults)));
   int64_t calls = 1;
   for (int64_t n = 0; n < calls; ++n) {
-    INFO("call " << n);
+    CAPTURE(result, n);
     const auto device = test::MakeFakeGpu(n);
     FakeDriver& fake = FakeDriver::Current();
     if (n == 0) {
@@ -150,7 +159,7 @@ TEST_CASE("a call of the driver that fails while towers are made leaves nothing 
       calls = fake.calls() - before;
       REQUIRE(calls > 50);
     }
-    fake.FailCall(n, test::kErrorLaunchFailed);
+    fake.FailCall(n, result);
     const absl::Status failed = MakeGroup(graph, device.get(), cuda::Ops()).status();
     // A device that cannot be made current is found by the first work on it.
     CHECK((!failed.ok() || !device->status().ok()));
