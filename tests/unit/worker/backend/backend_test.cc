@@ -228,14 +228,22 @@ TEST_CASE("whichever call of the driver fails, a GPU is refused or auto takes th
   const int64_t before = fake.calls();
   REQUIRE(Backend::Open({.kind = Kind::kCuda}, &gpu->driver()).ok());
   const int64_t calls = fake.calls() - before;
+  const cuda::CUresult result =
+      GENERATE(test::kErrorLaunchFailed, cuda::kErrorOutOfMemory, cuda::kErrorDeviceUnavailable);
   int64_t refused = 0;
   for (int64_t n = 0; n < calls; ++n) {
-    INFO("call " << n);
-    fake.FailCall(n, test::kErrorLaunchFailed);
+    CAPTURE(result, n);
+    fake.FailCall(n, result);
     const auto chosen = Backend::Open({.kind = Kind::kCuda}, &gpu->driver());
     refused += !chosen.ok();
-    if (!chosen.ok()) CHECK_THAT(std::string(chosen.status().message()), Catch::Contains("cu"));
-    fake.FailCall(n, test::kErrorLaunchFailed);
+    if (!chosen.ok()) {
+      CHECK_THAT(std::string(chosen.status().message()), Catch::Contains(fake.failed_call()));
+      const ExitCode code = ExitCodeFor(chosen.status());
+      CHECK((code == ExitCode::kPeersLost || code == ExitCode::kDeviceFailed));
+      // A GPU without memory may have some later.
+      if (result == cuda::kErrorOutOfMemory) CHECK(code == ExitCode::kPeersLost);
+    }
+    fake.FailCall(n, result);
     CHECK(Backend::Open({.kind = Kind::kAuto}, &gpu->driver()).ok());
   }
   CHECK(refused > 0);
