@@ -79,15 +79,32 @@ class PoolOp : public Op {
   const DeviceBuffer places_;
 };
 
-template <typename T>
-OpTable::MadeOr<Op> MakePool(CudaContext* context, const PoolOptions& options) {
+// Kernels compute with 32 bits: also places in a window, and rows and columns beside the image.
+absl::Status CheckSizes(const PoolOptions& options) {
+  constexpr int64_t kMostElements = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMostSteps = (int64_t{1} << 30) - 1;
   const int64_t elements =
       options.batch * std::max(options.input.num_elements(), options.output.num_elements());
-  if (elements > std::numeric_limits<int32_t>::max()) {
+  if (elements > kMostElements) {
     return absl::UnimplementedError(
         absl::StrCat("op \"pool\" on a GPU takes fewer than 2^31 elements, got ", elements,
                      "; use a smaller batch or more towers"));
   }
+  const auto& [height, width] = options.window.extent;
+  const auto& [down, right] = options.window.stride;
+  if (std::max({height, width, down, right}) <= kMostSteps && height * width <= kMostElements) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError(absl::StrCat(
+      "op \"pool\" on a GPU takes windows of fewer than 2^31 elements, and windows and strides "
+      "below 2^30, got a window of ",
+      height, "x", width, " and strides of ", down, "x", right,
+      "; use a window no larger than the image"));
+}
+
+template <typename T>
+OpTable::MadeOr<Op> MakePool(CudaContext* context, const PoolOptions& options) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckSizes(options));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto max, LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_max_pool));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto max_gradient,
                             LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_max_pool_gradient));

@@ -5,8 +5,8 @@
 #include "common/tensor/bfloat16.h"
 #include "worker/ops/cuda/kernel.cuh"
 
-// Height first, then width. `pad`: before the first element. Input and output have fewer than 2^31
-// elements each: a GPU divides by 32 bits several times faster than by 64.
+// Height first, then width. `pad`: before the first element. Input, output and a window have fewer
+// than 2^31 elements each: a GPU divides by 32 bits several times faster than by 64.
 struct LockstepPool {
   int32_t batch;
   int32_t channels;

@@ -3,7 +3,10 @@
 #include "worker/ops/cuda/ops.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tests/reference/layers.h"
 #include "tests/support/test_device.h"
 #include "tests/unit/worker/ops/op_check.h"
@@ -81,6 +84,34 @@ TEST_CASE("a pool of more elements than its kernels count is refused") {
   CHECK(gpu.Make(options).status() ==
         absl::UnimplementedError("op \"pool\" on a GPU takes fewer than 2^31 elements, got "
                                  "2147483648; use a smaller batch or more towers"));
+}
+
+TEST_CASE("a pool whose window its kernels cannot count in is refused") {
+  TestOps gpu(test::MakeTestDevice(/*threads=*/1), Ops());
+  // Paddings and one output that a model with SAME has.
+  const auto make = [&](int64_t extent, int64_t stride) {
+    PoolOptions options;
+    options.input = {1, 1, 1};
+    options.output = {1, 1, 1};
+    options.window.extent = {extent, extent};
+    options.window.stride = {stride, stride};
+    options.window.pad_before = {(extent - 1) / 2, (extent - 1) / 2};
+    return gpu.Make(options).status();
+  };
+  constexpr int64_t kMostExtent = 46'340;  // its square is below 2^31
+  CHECK(make(kMostExtent, (1 << 30) - 1).ok());
+  for (const auto& [extent, stride] : {std::pair<int64_t, int64_t>{kMostExtent + 1, 1},
+                                       {int64_t{1} << 32, 1},
+                                       {1, 1 << 30},
+                                       {1, int64_t{1} << 32},
+                                       {1, std::numeric_limits<int64_t>::max()}}) {
+    CHECK(make(extent, stride) ==
+          absl::UnimplementedError(absl::StrCat(
+              "op \"pool\" on a GPU takes windows of fewer than 2^31 elements, and windows and "
+              "strides below 2^30, got a window of ",
+              extent, "x", extent, " and strides of ", stride, "x", stride,
+              "; use a window no larger than the image")));
+  }
 }
 
 }  // namespace
