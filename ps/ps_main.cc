@@ -184,6 +184,7 @@ absl::Status Run(const DaemonContext& daemon) {
       .stop = daemon.serving.stop,
       .credentials = daemon.serving.credentials,
       .memory = &memory,
+      .clock = &clock,
       .identity = {.task_index = static_cast<uint32_t>(task.index),
                    .clusters = daemon.cluster->known(),
                    .incarnation = incarnation,

@@ -77,6 +77,41 @@ TEST_CASE("a standby ends with the job: well, or with the code that the job was 
   }
 }
 
+TEST_CASE("the time in which ps 0 was stopped is no silence of the chief") {
+  const auto begin_lease = [](const Cluster& cluster, SetViewRequest view) {
+    auto control = MakePsControl({.address = cluster.spec().ps[0], .name = "ps 0"});
+    view.set_cluster(cluster.spec().Canonical());
+    REQUIRE(CallAndWait(*control, kSetView, view).ok());
+    return control;
+  };
+  Cluster cluster(1, 1, 2);
+  Process ps(cluster.Ps(0));
+  Cluster running(1, 1, 2);
+  Process running_ps(running.Ps(0));
+  REQUIRE(ps.WaitForOutput("listening", kWhole));
+  REQUIRE(running_ps.WaitForOutput("listening", kWhole));
+  SetViewRequest view;
+  view.mutable_command()->set_job(7);
+  view.mutable_command()->set_term(1);
+  view.mutable_command()->set_chief(5);
+  view.set_epoch(1);
+  view.set_lease_ms(3000);
+  const auto control = begin_lease(cluster, view);
+  ps.Signal(SIGSTOP);
+  // A lease that begins later tells when the other one's time is over.
+  const auto running_control = begin_lease(running, view);
+  WatchCommandRequest watch;
+  watch.set_term(1);
+  watch.set_cluster(running.spec().Canonical());
+  const auto over = CallAndWait(*running_control, kWatchCommand, watch);
+  REQUIRE(over.ok());
+  REQUIRE(over->command().state() == CommandStatus::EXPIRED);
+  ps.Signal(SIGCONT);
+  const auto seen = CallAndWait(*control, kGetView, GetViewRequest());
+  REQUIRE(seen.ok());
+  CHECK(seen->command_status().state() == CommandStatus::HELD);
+}
+
 TEST_CASE("a standby that has no call at ps 0 as the job ends hears of it by its next one") {
   Cluster cluster(1, 1, 2);
   Process ps(cluster.Ps(0));
