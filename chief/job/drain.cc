@@ -17,12 +17,7 @@ Drain::Drain(DrainOptions options, std::vector<PsControl*> shards, Executor* exe
       executor_(executor),
       clock_(clock),
       on_done_(std::move(on_done)),
-      seen_(shards_.size()),
-      term_before_(options_.view.command().term()) {}
-
-uint64_t Drain::TermOf(size_t shard) const {
-  return std::max<uint64_t>(term_before_, seen_[shard].term());
-}
+      seen_(shards_.size()) {}
 
 void Drain::Begin(Call call, void (Drain::*next)()) {
   calls_.push_back(std::make_unique<ShardCalls>(

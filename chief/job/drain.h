@@ -60,8 +60,8 @@ class Drain {
   void Tick();
   // Makes no further calls and does not call `on_done`.
   void Stop();
-  // The newest term that the shard is known to have accepted.
-  uint64_t TermOf(size_t shard) const;
+  // With which the job ends. A shard whose answer to its view is lost obeys no older one.
+  const Command& command() const { return options_.view.command(); }
   // Saving waits for a step that no shard had begun, so for gradients of all workers that it needs.
   bool needs_next_step() const { return needs_next_step_; }
   // What it waits for: a shard that does not answer, the disk.
@@ -89,7 +89,6 @@ class Drain {
   Callback<Saved> on_done_;
 
   std::vector<SetViewReply> seen_;  // by shard
-  const uint64_t term_before_;
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> calls_;
   std::optional<StepLoop> steps_;  // closes what a shard has begun

@@ -171,7 +171,7 @@ void EndingPhase::ReleaseShards() {
   deadline_ = job_->now() + kEndGrace;
   if (!releases_shards_) return EndLease();
   FinishRequest request;
-  *request.mutable_command() = *CommandOfShards();
+  *request.mutable_command() = drain_.has_value() ? drain_->command() : *CommandOfShards();
   request.set_exit_code(static_cast<int>(ExitCodeFor(end_.outcome)));
   request.set_reason(std::string(end_.outcome.message()));
   // Where chiefs stand by the step shard is told first: while it does not know of the end, one of
@@ -186,10 +186,8 @@ void EndingPhase::ReleaseShards() {
               absl::StrCat(job_->inputs.shard_names[shard], " is told after ",
                            job_->inputs.shard_names[kStepShard])));
         }
-        FinishRequest finish = request;
-        if (drain_.has_value()) finish.mutable_command()->set_term(drain_->TermOf(shard));
         job_->inputs.shards[shard]->Call(
-            kFinish, finish,
+            kFinish, request,
             On<FinishReply>(job_->inputs.executor,
                             [this, shard, answered = std::move(answered)](
                                 const absl::StatusOr<FinishReply>& reply) mutable {

@@ -1,6 +1,7 @@
 // What a chief that ends early leaves to the shards and to its successor.
 #include <catch2/catch.hpp>
 
+#include "absl/strings/string_view.h"
 #include "tests/unit/chief/job/real_shards_fixture.h"
 
 namespace lockstep::chief {
@@ -9,6 +10,29 @@ namespace {
 absl::Status Terminated() {
   return WithExitCode(absl::CancelledError("told to end"), ExitCode::kTerminated);
 }
+
+// To a ps whose answers to new views are lost from some time on.
+class SilentPs final : public PsControl {
+ public:
+  explicit SilentPs(std::unique_ptr<PsControl> ps) : ps_(std::move(ps)) {}
+
+  void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
+             google::protobuf::MessageLite* reply, StatusCallback done) override {
+    const absl::string_view path = method.path;
+    const bool is_lost = loses_views && path == kSetView.path;
+    ps_->Start(method, request, reply,
+               [=, this, done = std::move(done)](const absl::Status& status) mutable {
+                 if (path == kFinish.path) finish = status;
+                 done(is_lost ? absl::UnavailableError("the answer is lost") : status);
+               });
+  }
+
+  bool loses_views = false;
+  std::optional<absl::Status> finish;  // what the last Finish was answered with
+
+ private:
+  const std::unique_ptr<PsControl> ps_;
+};
 
 // Until the chief has ended; the checkpoint's commit comes from a thread of its own.
 void AwaitEnd(Cluster* cluster) {
@@ -106,6 +130,26 @@ TEST_CASE("an interrupted job is saved, and everybody ends") {
   const auto token = cluster.Dequeue();
   REQUIRE(token->has_value());
   CHECK((*token)->done);
+}
+
+TEST_CASE(
+    "a ps that has entered the term of the last save, unheard, is told that the job is over") {
+  const test::TemporaryFolder root;
+  Cluster cluster(Plan(8, root.path()));
+  auto silent = std::make_unique<SilentPs>(std::move(cluster.controls[1]));
+  SilentPs* const ps = silent.get();
+  cluster.controls[1] = std::move(silent);
+  cluster.StartChief(Plan(8, root.path()));
+  REQUIRE(cluster.Register().ready());
+  TrainTo(&cluster, 0, 2);
+  ps->loses_views = true;
+  cluster.job->Stop(WithExitCode(absl::CancelledError("interrupted"), ExitCode::kInterrupted));
+  cluster.Pass(absl::Seconds(30));
+  REQUIRE(cluster.ended.has_value());
+  CHECK(ExitCodeFor(*cluster.ended) == ExitCode::kInterrupted);
+  REQUIRE(ps->finish.has_value());
+  INFO(ps->finish->ToString());
+  CHECK(ps->finish->ok());
 }
 
 TEST_CASE("what a chief could not save at the end is saved by the next one, which ends the job") {
