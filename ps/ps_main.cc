@@ -234,6 +234,7 @@ absl::Status Run(const DaemonContext& daemon) {
   stop->EndWithin(kShutdownTimeout);
   if (!is_over) TellChief(server->get(), &*copy);
   (*server)->TellStandbys();
+  copy->TellStandbys();
   (*server)->Shutdown(kGrace);
   copy->Shutdown(kGrace);
   return StoppedWith(code);

@@ -64,6 +64,11 @@ void CopyHost::Leave() {
   if (server_ != nullptr) server_->Leave();
 }
 
+void CopyHost::TellStandbys() {
+  absl::MutexLock lock(&mutex_);
+  if (server_ != nullptr) server_->TellStandbys();
+}
+
 void CopyHost::Shutdown(absl::Duration grace) {
   absl::MutexLock lock(&mutex_);
   if (server_ != nullptr) server_->Shutdown(grace);

@@ -39,6 +39,7 @@ class CopyHost {
   bool is_open() const { return served_.load(std::memory_order_acquire) != nullptr; }
   // As PsServer.
   void Leave();
+  void TellStandbys();
   void Shutdown(absl::Duration grace);
 
  private:

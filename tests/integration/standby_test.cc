@@ -15,6 +15,7 @@
 #include "common/checkpoint/earlier_runs.h"
 #include "common/client/ps_control.h"
 #include "common/client/status_client.h"
+#include "common/config/address.h"
 #include "tests/integration/standby_job.h"
 #include "tests/integration/training_run.h"
 #include "tests/support/await.h"
@@ -75,6 +76,47 @@ TEST_CASE("a standby ends with the job: well, or with the code that the job was 
     CHECK(job.cluster.chief(1).Wait(kEnd) == 130);
     CHECK_THAT(job.cluster.chief(1).Output(), Contains("the job was given up: "));
   }
+}
+
+TEST_CASE("a standby hears of the end of the job from a copy of shard 0, too") {
+  Cluster cluster(2, 1, 2);
+  Process ps(cluster.Ps(1));
+  REQUIRE(ps.WaitForOutput("listening", kWhole));
+  const auto own = MakePsControl({.address = cluster.spec().ps[1], .name = "ps 1"});
+  GetViewRequest opens;
+  opens.set_opens_copy_port(true);
+  const auto opened = CallAndWait(*own, kGetView, opens);
+  REQUIRE(opened.ok());
+  auto address = ParseAddress(cluster.spec().ps[1]);
+  REQUIRE(address.ok());
+  address->port = static_cast<int>(opened->copy_port());
+  const auto copy = MakePsControl({.address = address->ToString(), .name = "the copy of ps 0"});
+  SetViewRequest view;
+  view.mutable_command()->set_job(7);
+  view.mutable_command()->set_term(1);
+  view.mutable_command()->set_chief(5);
+  view.set_epoch(1);
+  view.set_cluster(cluster.spec().Canonical());
+  view.set_lease_ms(2000);
+  view.set_role(COPY);
+  REQUIRE(CallAndWait(*copy, kSetView, view).ok());
+  view.set_shard(1);
+  view.set_role(PRIMARY);
+  REQUIRE(CallAndWait(*own, kSetView, view).ok());
+  WatchCommandRequest watch;
+  watch.set_caller(9);
+  watch.set_cluster(view.cluster());
+  REQUIRE(CallAndWait(*copy, kWatchCommand, watch).ok());
+  FinishRequest finish;
+  *finish.mutable_command() = view.command();
+  REQUIRE(CallAndWait(*copy, kFinish, finish).ok());
+  REQUIRE(CallAndWait(*own, kFinish, finish).ok());
+  REQUIRE(ps.WaitForOutput("the job is done", kEnd));
+  const auto over = CallAndWait(*copy, kWatchCommand, watch);
+  INFO(over.status().ToString());
+  REQUIRE(over.ok());
+  CHECK(over->command().state() == CommandStatus::JOB_OVER);
+  CHECK(ps.Wait(kEnd) == 0);
 }
 
 TEST_CASE("the time in which ps 0 was stopped is no silence of the chief") {
