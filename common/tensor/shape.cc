@@ -19,7 +19,11 @@ Shape::Shape(absl::Span<const int64_t> dims) {
 }
 
 absl::StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
-  const auto text = [&] { return absl::StrCat("shape [", absl::StrJoin(dims, ","), "]"); };
+  // A peer may send any number of extents: the text names as many as a shape may have.
+  const auto text = [&] {
+    return absl::StrCat("shape [", absl::StrJoin(dims.subspan(0, kMaxRank), ","),
+                        dims.size() > kMaxRank ? ",...]" : "]");
+  };
   if (dims.size() > kMaxRank) {
     return absl::InvalidArgumentError(
         absl::StrCat(text(), ": rank ", dims.size(), " is over the limit of ", kMaxRank));

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -42,6 +44,11 @@ TEST_CASE("A negative extent, a high rank and too many elements are refused") {
   // The bytes must be countable too, and what a zero hides.
   CHECK_THAT(ErrorOf({kMax / 4}), Contains("more elements"));
   CHECK_THAT(ErrorOf({0, kMax, kMax}), Contains("more elements"));
+}
+
+TEST_CASE("An error names only so many extents as a shape may have") {
+  const std::string error = ErrorOf(std::vector<int64_t>(1'000'000, 7));
+  CHECK(error == "shape [7,7,7,7,7,7,7,7,...]: rank 1000000 is over the limit of 8");
 }
 
 TEST_CASE("The largest shapes that can be counted are accepted") {
