@@ -87,6 +87,12 @@ absl::Status CheckLatest(const std::string& root, const Manifest& next, std::str
   return absl::OkStatus();
 }
 
+// FAILED_PRECONDITION: this build does not know the format.
+bool MayBeReadLater(const absl::Status& status) {
+  return !absl::IsNotFound(status) && !absl::IsDataLoss(status) &&
+         !absl::IsFailedPrecondition(status);
+}
+
 }  // namespace
 
 std::string CheckpointName(int64_t step) { return absl::StrCat(kPrefix, step); }
@@ -122,14 +128,25 @@ absl::StatusOr<bool> HasManifest(const std::string& checkpoint) {
   return opened;
 }
 
-absl::StatusOr<std::vector<HistoryPoint>> ReadHistoryPoints(const std::string& root) {
+absl::StatusOr<std::vector<HistoryPoint>> ReadHistoryPoints(const std::string& root,
+                                                            absl::Status* unread) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
   std::vector<HistoryPoint> points;
   for (const int64_t step : steps) {
     const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, step));
-    if (!manifest.ok()) continue;
+    if (!manifest.ok()) {
+      if (unread != nullptr && MayBeReadLater(manifest.status())) unread->Update(manifest.status());
+      continue;
+    }
     points.push_back({step, manifest->epoch, manifest->origin, manifest->IsFinite()});
   }
+  return points;
+}
+
+absl::StatusOr<std::vector<HistoryPoint>> ReadAllHistoryPoints(const std::string& root) {
+  absl::Status unread;
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<HistoryPoint> points, ReadHistoryPoints(root, &unread));
+  LOCKSTEP_RETURN_IF_ERROR(unread);
   return points;
 }
 

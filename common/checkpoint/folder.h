@@ -27,7 +27,11 @@ absl::StatusOr<bool> HasManifest(const std::string& checkpoint);
 // Steps that have a folder in `root`, complete or not, the highest first.
 absl::StatusOr<std::vector<int64_t>> ListCheckpoints(const std::string& root);
 
-// Of the checkpoints in `root` whose manifests can be read.
-absl::StatusOr<std::vector<HistoryPoint>> ReadHistoryPoints(const std::string& root);
+// Of the checkpoints in `root` whose manifests can be read. A manifest that is missing or damaged
+// is none; the first error of one that the disk does not show goes to `unread`, which may be null.
+absl::StatusOr<std::vector<HistoryPoint>> ReadHistoryPoints(const std::string& root,
+                                                            absl::Status* unread = nullptr);
+// The same, with that error in place of the points.
+absl::StatusOr<std::vector<HistoryPoint>> ReadAllHistoryPoints(const std::string& root);
 
 }  // namespace lockstep

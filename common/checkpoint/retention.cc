@@ -66,7 +66,7 @@ struct Kept {
 
 absl::StatusOr<Kept> ChooseKept(const std::string& root, const Manifest& newest, int keep_last) {
   if (keep_last <= 0) return Kept();
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadAllHistoryPoints(root));
   const std::vector<int64_t> steps = StepsUpTo(points, newest.epoch, newest.step);
   const size_t last = static_cast<size_t>(keep_last) - 1;
   return Kept{.oldest = last < steps.size() ? std::optional(steps[last]) : std::nullopt,
@@ -76,7 +76,7 @@ absl::StatusOr<Kept> ChooseKept(const std::string& root, const Manifest& newest,
 }  // namespace
 
 absl::StatusOr<std::optional<int64_t>> FindFinite(const std::string& root, const Manifest& newest) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadAllHistoryPoints(root));
   return NewestFinite(points, newest.epoch, newest.step);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/checkpoint/folder.h"
 #include "common/fs/folder.h"
 #include "common/fs/fs_error.h"
 #include "common/fs/path.h"
@@ -146,6 +147,25 @@ TEST_CASE("an old checkpoint whose manifest cannot be opened at the moment is no
     REQUIRE(StepOfSound(root.Path("ckpt-1")).ok());
     std::filesystem::remove_all(*saved);
   }
+}
+
+TEST_CASE("nothing is deleted while a manifest cannot be read, and a warning says so") {
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
+  Repair(root);
+  SavingJob job(root.path(), 1, /*keep_last=*/1);
+  REQUIRE(job.Take().ok());
+  REQUIRE(job.Save(1).ok());
+  // It is opened, so that the checkpoint is known to be there.
+  SetDiskFaults(absl::StrCat(root.Path("ckpt-1"), ",read,manifest.json,*,EIO"));
+  const absl::StatusOr<std::string> saved = job.Save(2);
+  Repair(root);
+  REQUIRE(saved.ok());
+  CHECK(absl::StrContains(absl::StrJoin(job.warnings(), "\n"), root.Path("ckpt-1/manifest.json")));
+  CHECK(StepOfSound(root.Path("ckpt-1")).ok());
+  // The next save deletes what this one left.
+  REQUIRE(job.Save(3).ok());
+  CHECK(job.warnings().empty());
+  CHECK(*ListCheckpoints(root.path()) == std::vector<int64_t>{3});
 }
 
 TEST_CASE("a save that fails leaves nothing that takes room") {
