@@ -85,10 +85,15 @@ absl::Status WriteOwner(const std::string& root, const FolderOwner& owner,
 absl::StatusOr<std::string> FindSource(const std::string& root) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root));
   if (!owner.has_value() || owner->source.empty()) return "";
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
+  absl::Status unread;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points,
+                            ReadHistoryPoints(root, &unread));
   const bool has_saved = std::ranges::any_of(
       points, [&](const HistoryPoint& point) { return point.epoch >= owner->epoch; });
-  return has_saved ? "" : owner->source;
+  if (has_saved) return "";
+  // The owner's own checkpoint may be among those that the disk does not show.
+  LOCKSTEP_RETURN_IF_ERROR(unread);
+  return owner->source;
 }
 
 std::string Describe(const FolderOwner& owner) {

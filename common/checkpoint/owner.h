@@ -42,7 +42,7 @@ absl::Status WriteOwner(const std::string& root, const FolderOwner& owner,
 
 // Of `root`: the owner's source, as long as the owner's epoch has no checkpoint of its own; empty
 // where that one goes on from `root` or from the initial values. Errors as ReadOwner and ReadError
-// say.
+// say; also where a manifest that the disk does not show may be of the owner's epoch.
 absl::StatusOr<std::string> FindSource(const std::string& root);
 
 // "job 1f (epoch 2, term 3; its chief is process 41 on host a)".

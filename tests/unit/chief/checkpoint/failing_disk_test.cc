@@ -168,6 +168,22 @@ TEST_CASE("nothing is deleted while a manifest cannot be read, and a warning say
   CHECK(*ListCheckpoints(root.path()) == std::vector<int64_t>{3});
 }
 
+TEST_CASE("a run whose own checkpoint cannot be read does not go back to where it began") {
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
+  Repair(root);
+  SavingJob job(root.path(), 1, /*keep_last=*/3);
+  REQUIRE(job.Take().ok());
+  REQUIRE(job.Save(1).ok());
+  FolderOwner owner = **ReadOwner(root.path());
+  owner.source = "/elsewhere/ckpt-7";
+  REQUIRE(WriteOwner(root.path(), owner, nullptr).ok());
+  CHECK(*FindSource(root.path()) == "");
+  SetDiskFaults(absl::StrCat(root.Path("ckpt-1"), ",read,manifest.json,*,EIO"));
+  const absl::StatusOr<std::string> source = FindSource(root.path());
+  Repair(root);
+  CHECK(IsStorageFailure(source.status()));
+}
+
 TEST_CASE("a save that fails leaves nothing that takes room") {
   const TemporaryFolder root(TemporaryFolder::kInMemory);
   Repair(root);
