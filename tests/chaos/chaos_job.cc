@@ -135,6 +135,10 @@ void ChaosJob::Inject(const Fault& fault, const FaultTasks& tasks) {
   ChaosTask& hit = task(tasks.task);
   switch (fault.kind) {
     case FaultKind::kKill:
+      if (fault.target == FaultTarget::kAll) {
+        for (const auto& each : tasks_) each->End(SIGKILL);
+        return;
+      }
       if (tasks.peer.has_value()) task(*tasks.peer).End(SIGKILL);
       return hit.End(SIGKILL);
     case FaultKind::kTerminate:

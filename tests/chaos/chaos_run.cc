@@ -25,6 +25,9 @@ absl::Duration Now() { return Clock::Real()->Monotonic(); }
 
 // "one way cut worker 0 -> ps 1".
 std::string Describe(const Fault& fault, const FaultTasks& tasks) {
+  if (fault.target == FaultTarget::kAll) {
+    return absl::StrCat(NameOf(fault.kind), " ", NameOf(fault.target));
+  }
   const std::string what = absl::StrCat(NameOf(fault.kind), " ", NameOf(tasks.task));
   if (fault.target == FaultTarget::kPair) return what + " with its copy";
   return tasks.peer ? absl::StrCat(what, ArrowOf(fault.kind), NameOf(*tasks.peer)) : what;

@@ -39,6 +39,7 @@ std::vector<Fault> AllFaults() {
     for (const FaultTarget target : {kPs, kChief}) all.push_back({kind, target});
   }
   AddFaultsOfLostShards(&all);
+  all.push_back({kKill, kAll});
   return all;
 }
 
@@ -87,7 +88,7 @@ bool MayOverlap(FaultTarget a, FaultTarget b) {
   const auto hits_ps = [](FaultTarget target) {
     return target == FaultTarget::kPs || target == FaultTarget::kPair;
   };
-  return a == b || (hits_ps(a) && hits_ps(b));
+  return a == b || a == FaultTarget::kAll || b == FaultTarget::kAll || (hits_ps(a) && hits_ps(b));
 }
 
 bool MayOverlap(const Fault& a, const Fault& b) {
@@ -141,6 +142,8 @@ absl::string_view NameOf(FaultTarget target) {
       return "chief";
     case FaultTarget::kStandby:
       return "standby";
+    case FaultTarget::kAll:
+      return "all tasks";
   }
   return "";
 }
@@ -168,12 +171,14 @@ absl::string_view DocumentedAs(const Fault& fault) {
         return chief;
       case FaultTarget::kStandby:
         return standby;
+      case FaultTarget::kAll:
+        return absl::string_view("F46");
     }
     return absl::string_view();
   };
   switch (fault.kind) {
     case FaultKind::kKill:
-      return by_target("F01, F02", "F06, F07", "F09", "F41");
+      return by_target("F01, F02", "F06, F07, F08", "F09", "F41");
     case FaultKind::kTerminate:
       return "F34";
     case FaultKind::kStop:
@@ -184,8 +189,10 @@ absl::string_view DocumentedAs(const Fault& fault) {
       return by_target("F16", "F06, F14", "F09, F16", "F14");
     case FaultKind::kPairPartition:
       return fault.peer == FaultTarget::kChief ? "F16" : "F14";
-    case FaultKind::kMuteRequests:
     case FaultKind::kMuteReplies:
+      // Workers push all the time, so some answers to applied pushes are among the lost ones.
+      return fault.target == FaultTarget::kPs ? "F12, F15" : "F15";
+    case FaultKind::kMuteRequests:
     case FaultKind::kOneWayPartition:
       return "F15";
     case FaultKind::kSlowLink:
@@ -212,6 +219,7 @@ absl::Duration AllowedPause(const Fault& fault, absl::Duration lease) {
   switch (fault.target) {
     case FaultTarget::kPs:
     case FaultTarget::kPair:
+    case FaultTarget::kAll:
       return kRestore;
     case FaultTarget::kChief:
       return lease + kBeyondLease;

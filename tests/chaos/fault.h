@@ -32,14 +32,16 @@ enum class FaultTarget {
   kPs,
   kPair,   // a ps and the next one, which keeps its copy where the job has copies
   kChief,  // the one that commands
-  kStandby
+  kStandby,
+  kAll
 };
 
 struct Fault {
   FaultKind kind;
   FaultTarget target;
   std::optional<FaultTarget> peer = std::nullopt;  // of a fault between two tasks: the other one
-  int index = 0;                                   // of workers and ps; of a pair's first ps
+  // Of workers and ps; of a pair's first ps. Of all tasks: the ps that logs have to name.
+  int index = 0;
   int peer_index = 0;
   absl::Duration lasts;  // zero: it is over at once
 };

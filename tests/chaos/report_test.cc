@@ -48,7 +48,7 @@ TEST_CASE("a row counts its faults and has the worst of those that were alone") 
   CHECK(json["rows"].size() == AllFaults().size());
   CHECK(json["defects"] == nlohmann::json{"worker 0 ended with 70"});
   const auto row = RowOf(json, "kill -9", "ps");
-  CHECK(row["documented_as"] == "F06, F07");
+  CHECK(row["documented_as"] == "F06, F07, F08");
   CHECK(row["injected"] == 3);
   CHECK(row["detected"] == 1);
   CHECK(row["detected_by"] == "chief 0");
@@ -77,6 +77,18 @@ TEST_CASE("each fault has its row in docs/faults.md") {
     CAPTURE(NameOf(fault.kind), TargetsOf(fault));
     const std::vector<std::string> rows = absl::StrSplit(DocumentedAs(fault), ", ");
     for (const std::string& row : rows) CHECK_THAT(page, Contains("| " + row + " "));
+  }
+}
+
+TEST_CASE("the end of all tasks at once is a fault that nothing comes beside") {
+  const Fault all = {FaultKind::kKill, FaultTarget::kAll};
+  CHECK(DocumentedAs(all) == "F46");
+  CHECK(TargetsOf(all) == "all tasks");
+  CHECK(AllowedPause(all, absl::Seconds(2)) == absl::Seconds(10));
+  for (const Fault& fault : AllFaults()) {
+    CAPTURE(NameOf(fault.kind), TargetsOf(fault));
+    CHECK(MayOverlap(all, fault));
+    CHECK(MayOverlap(fault, all));
   }
 }
 
