@@ -1,5 +1,8 @@
 #include "common/log/log.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
@@ -7,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "common/base/exit_code.h"
+#include "common/fs/file_descriptor.h"
 #include "tests/support/log_lines.h"
 
 namespace lockstep::log {
@@ -31,6 +35,19 @@ TEST_CASE("a line of the log has a longest length") {
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].size() < 17 << 10);
   CHECK(absl::EndsWith(lines[0], "x..."));
+}
+
+TEST_CASE("a line that a full disk refuses is dropped, and the next one is written") {
+  const std::vector<std::string> lines = Lines([] {
+    const FileDescriptor log(dup(STDERR_FILENO));
+    const FileDescriptor full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+    REQUIRE(dup2(full.get(), STDERR_FILENO) >= 0);
+    Info("dropped");
+    REQUIRE(dup2(log.get(), STDERR_FILENO) >= 0);
+    Info("written");
+  });
+  REQUIRE(lines.size() == 1);
+  CHECK(absl::EndsWith(lines[0], "I chief: written"));
 }
 
 TEST_CASE("a level leaves out what is below it") {
