@@ -164,7 +164,12 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   options.record_losses = absl::GetFlag(FLAGS_record_losses);
   const bool workers_may_change = plan.is_elastic();
   jobs.emplace(
-      std::move(plan), options, shards, &loop, Clock::Real(), [&] { server->SetReady(true); },
+      std::move(plan), options, shards, &loop, Clock::Real(),
+      [&] {
+        server->SetReady(true);
+        // The first ping of a ps that started later has failed, and the next one may meet a cut.
+        contacts->CountSilence();
+      },
       [&](absl::Status status) {
         outcome = std::move(status);
         loop.Quit();

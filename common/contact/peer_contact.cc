@@ -63,6 +63,13 @@ void PeerContact::MoveTo(std::string peer, std::unique_ptr<PeerPing> ping) {
   is_watched_ = !options_.waits_for_first;
 }
 
+void PeerContact::CountSilence() {
+  absl::MutexLock lock(&mutex_);
+  if (is_watched_) return;
+  is_watched_ = true;
+  watch_.OnHeard(options_.clock->Monotonic());
+}
+
 void PeerContact::Mute() {
   absl::MutexLock lock(&mutex_);
   is_muted_ = true;

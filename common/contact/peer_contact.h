@@ -52,6 +52,8 @@ class PeerContact {
 
   // Asks this peer from now on. What was seen of the one before is dropped. Also in a callback.
   void MoveTo(std::string peer, std::unique_ptr<PeerPing> ping);
+  // Other calls have reached the peer: its silence counts from now on, if it did not before.
+  void CountSilence();
   // Asks and logs no more. Does not block, for one who cannot end this contact now.
   void Mute();
 

@@ -19,6 +19,13 @@ void PsContacts::SetPlace(size_t shard, const std::string& name, const std::stri
   place.contact = std::make_unique<PeerContact>(options_, name, std::move(ping));
 }
 
+void PsContacts::CountSilence() {
+  absl::MutexLock lock(&mutex_);
+  for (const Place& place : places_) {
+    if (place.contact != nullptr) place.contact->CountSilence();
+  }
+}
+
 void PsContacts::Stop() {
   std::vector<Place> places;
   absl::MutexLock lock(&mutex_);

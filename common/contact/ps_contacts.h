@@ -26,6 +26,8 @@ class PsContacts {
   // The shard is served there from now on; `name`, of the ps, for the log: "ps 1". Nothing changes
   // where that is known.
   void SetPlace(size_t shard, const std::string& name, const std::string& address);
+  // The job has reached all ps: the silence of each counts from now on.
+  void CountSilence();
   // Ends all pings, for good: a later SetPlace does nothing. Waits for callbacks, so not in one.
   void Stop();
 

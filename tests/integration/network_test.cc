@@ -83,13 +83,15 @@ TEST_CASE("connections that are reset again and again cost time and no process")
   CHECK(job.AllRun());
 }
 
-// Nothing comes back, and nobody is told: keepalive ends the calls after 15 s.
-TEST_CASE("a ps that has become mute is named within 20 s, and the job goes on when it speaks") {
+// Nothing comes back, and nobody is told: keepalive ends the calls after 15 s. The processes say
+// themselves how long it took: less than a lease of 2 s and 1 s. A machine at work may take longer
+// to run them, which they do not count.
+TEST_CASE("a ps that has become mute is named after a lease, and the job goes on when it speaks") {
   Job job(/*ps_is_behind=*/true, "");
   job.proxy.StopReplies(true);
-  CHECK(job.chief->WaitForOutput("ps 0 (" + job.cluster.spec().ps[0] + ")", absl::Seconds(20)));
+  CHECK(job.chief->WaitForOutput("no contact with ps 0 for 2 s", absl::Seconds(20)));
   for (const auto& worker : job.workers) {
-    CHECK(worker->WaitForOutput("no contact with ps 0 for", absl::Seconds(20)));
+    CHECK(worker->WaitForOutput("no contact with ps 0 for 2 s", absl::Seconds(20)));
   }
   job.proxy.StopReplies(false);
   for (const auto& worker : job.workers) {

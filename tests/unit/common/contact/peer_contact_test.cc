@@ -175,6 +175,17 @@ TEST_CASE("a peer that others wait for is named once it has been reached") {
   CHECK(f.lines == Lines{"no contact with ps 1 for 2 s: reset"});
 }
 
+TEST_CASE("a peer that other calls have reached is named though it has answered no ping") {
+  Fixture f(absl::UnavailableError("connection refused"), /*waits_for_first=*/true);
+  f.Ticks(40);
+  f.contact->CountSilence();
+  f.Ticks(3);
+  CHECK(f.lines.empty());
+  f.contact->CountSilence();
+  f.Ticks(1);
+  CHECK(f.lines == Lines{"no contact with ps 1 for 2 s: connection refused"});
+}
+
 TEST_CASE("with a long lease, too, silence is named a quarter of a second later at most") {
   test::ManualTime time;
   Lines lines;
