@@ -26,6 +26,18 @@ namespace {
 
 using Catch::Matchers::Contains;
 
+// A chief's first view of the only epoch of a job.
+SetViewRequest ViewOf(const Cluster& cluster, absl::Duration lease = absl::Seconds(2)) {
+  SetViewRequest view;
+  view.mutable_command()->set_job(7);
+  view.mutable_command()->set_term(1);
+  view.mutable_command()->set_chief(5);
+  view.set_epoch(1);
+  view.set_cluster(cluster.spec().Canonical());
+  view.set_lease_ms(absl::ToInt64Milliseconds(lease));
+  return view;
+}
+
 TEST_CASE(
     "workers that keep the variables go on with the standby, which has no checkpoint to read") {
   constexpr char kReplicated[] = "strategy { replicated {} }";
@@ -91,13 +103,7 @@ TEST_CASE("a standby hears of the end of the job from a copy of shard 0, too") {
   REQUIRE(address.ok());
   address->port = static_cast<int>(opened->copy_port());
   const auto copy = MakePsControl({.address = address->ToString(), .name = "the copy of ps 0"});
-  SetViewRequest view;
-  view.mutable_command()->set_job(7);
-  view.mutable_command()->set_term(1);
-  view.mutable_command()->set_chief(5);
-  view.set_epoch(1);
-  view.set_cluster(cluster.spec().Canonical());
-  view.set_lease_ms(2000);
+  SetViewRequest view = ViewOf(cluster);
   view.set_role(COPY);
   REQUIRE(CallAndWait(*copy, kSetView, view).ok());
   view.set_shard(1);
@@ -120,10 +126,9 @@ TEST_CASE("a standby hears of the end of the job from a copy of shard 0, too") {
 }
 
 TEST_CASE("the time in which ps 0 was stopped is no silence of the chief") {
-  const auto begin_lease = [](const Cluster& cluster, SetViewRequest view) {
+  const auto begin_lease = [](const Cluster& cluster) {
     auto control = MakePsControl({.address = cluster.spec().ps[0], .name = "ps 0"});
-    view.set_cluster(cluster.spec().Canonical());
-    REQUIRE(CallAndWait(*control, kSetView, view).ok());
+    REQUIRE(CallAndWait(*control, kSetView, ViewOf(cluster, absl::Seconds(3))).ok());
     return control;
   };
   Cluster cluster(1, 1, 2);
@@ -132,16 +137,10 @@ TEST_CASE("the time in which ps 0 was stopped is no silence of the chief") {
   Process running_ps(running.Ps(0));
   REQUIRE(ps.WaitForOutput("listening", kWhole));
   REQUIRE(running_ps.WaitForOutput("listening", kWhole));
-  SetViewRequest view;
-  view.mutable_command()->set_job(7);
-  view.mutable_command()->set_term(1);
-  view.mutable_command()->set_chief(5);
-  view.set_epoch(1);
-  view.set_lease_ms(3000);
-  const auto control = begin_lease(cluster, view);
+  const auto control = begin_lease(cluster);
   ps.Signal(SIGSTOP);
   // A lease that begins later tells when the other one's time is over.
-  const auto running_control = begin_lease(running, view);
+  const auto running_control = begin_lease(running);
   WatchCommandRequest watch;
   watch.set_term(1);
   watch.set_cluster(running.spec().Canonical());
@@ -159,13 +158,7 @@ TEST_CASE("a standby that has no call at ps 0 as the job ends hears of it by its
   Process ps(cluster.Ps(0));
   REQUIRE(ps.WaitForOutput("listening", kWhole));
   const auto control = MakePsControl({.address = cluster.spec().ps[0], .name = "ps 0"});
-  SetViewRequest view;
-  view.mutable_command()->set_job(7);
-  view.mutable_command()->set_term(1);
-  view.mutable_command()->set_chief(5);
-  view.set_epoch(1);
-  view.set_cluster(cluster.spec().Canonical());
-  view.set_lease_ms(2000);
+  const SetViewRequest view = ViewOf(cluster);
   REQUIRE(CallAndWait(*control, kSetView, view).ok());
   WatchCommandRequest watch;
   watch.set_caller(9);
