@@ -222,13 +222,21 @@ TEST_CASE("a process that gives up with 138 is started again, and the run goes o
 }
 
 TEST_CASE("a job that its chief was told to end is over, and nothing is started again") {
+  const TemporaryFolder happened;
+  const std::string worker = happened.Path("worker"), chief = happened.Path("chief");
+  // A process that has ended is there until its parent, up, has noticed.
+  const auto until_noticed = [](const std::string& pid) {
+    return absl::StrCat("until [ -s ", pid, " ] && ! kill -0 $(cat ", pid,
+                        ") 2>/dev/null; do sleep 0.05; done\n");
+  };
   // The others are not told here, and end by themselves.
-  const std::string other = "sleep 1\n";
-  const Launch launch({.chief = "sleep 0.3\nexit 130\n",
-                       .ps = other,
-                       .worker0 = other,
-                       .worker1 = "sleep 0.2\nexit 130\n",
-                       .worker2 = other});
+  const std::string other = until_noticed(chief);
+  const Launch launch(
+      {.chief = absl::StrCat("echo $$ >", chief, "\n", until_noticed(worker), "exit 130\n"),
+       .ps = other,
+       .worker0 = other,
+       .worker1 = absl::StrCat("echo $$ >", worker, "\nexit 130\n"),
+       .worker2 = other});
   const Ended ended = RunToEnd(launch.Command(), absl::Seconds(30));
   CHECK(ended.exit_code == 130);
   CHECK_THAT(ended.output, Contains("worker 1 was told to end") &&
