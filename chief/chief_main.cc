@@ -21,6 +21,7 @@
 #include "chief/service/job_control_service.h"
 #include "common/base/annotate.h"
 #include "common/base/exit_code.h"
+#include "common/base/flag_value.h"
 #include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/client/ps_control.h"
@@ -226,10 +227,8 @@ absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
     return UsageError(absl::StrCat("--lease: expected ", kShortestLease, " to ", kLongestLease,
                                    " seconds, got ", lease, ". Remedy: 5, the default"));
   }
-  if (!(absl::GetFlag(FLAGS_drain) >= 0 && absl::GetFlag(FLAGS_quorum_deadline) >= 0)) {
-    return UsageError(
-        "--drain, --quorum_deadline: expected seconds, 0 or more. Remedy: raise them");
-  }
+  LOCKSTEP_RETURN_IF_ERROR(CheckSeconds("--drain", absl::GetFlag(FLAGS_drain)));
+  LOCKSTEP_RETURN_IF_ERROR(CheckSeconds("--quorum_deadline", absl::GetFlag(FLAGS_quorum_deadline)));
   StartChoice start = StartChoiceOfFlags();
   if (absl::GetFlag(FLAGS_standby)) {
     if (start.mode != StartMode::kBegin && start.mode != StartMode::kResume) {

@@ -18,6 +18,7 @@
 #include "common/base/clock.h"
 #include "common/base/cpus.h"
 #include "common/base/exit_code.h"
+#include "common/base/flag_value.h"
 #include "common/base/running_clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
@@ -149,6 +150,7 @@ absl::Status Run(const DaemonContext& daemon) {
                                    copy_port,
                                    ". Remedy: leave it out for one that the system chooses"));
   }
+  LOCKSTEP_RETURN_IF_ERROR(CheckSeconds("--orphan_timeout", absl::GetFlag(FLAGS_orphan_timeout)));
   absl::Notification called;
   absl::once_flag first_call;
   OrphanWatch orphan(OrphanTimeout());

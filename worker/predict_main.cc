@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/cpus.h"
 #include "common/base/exit_code.h"
+#include "common/base/flag_value.h"
 #include "common/base/remedy.h"
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"

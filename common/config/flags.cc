@@ -150,10 +150,4 @@ FlagsResult HandleFlags(absl::string_view program, absl::string_view usage, int 
   return result;
 }
 
-absl::Status CheckNotNegative(absl::string_view flag, int64_t value, absl::string_view all) {
-  if (value >= 0) return absl::OkStatus();
-  return UsageError(absl::StrCat(flag, ": expected a number from 0 on, got ", value,
-                                 ". Remedy: leave it out for all ", all));
-}
-
 }  // namespace lockstep

@@ -2,7 +2,6 @@
 // process with code 1 on a mistake; this one tells.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -34,9 +33,5 @@ FlagsResult ParseFlags(absl::string_view program, absl::string_view usage,
 // flags.exit) return static_cast<int>(flags.code);`
 FlagsResult HandleFlags(absl::string_view program, absl::string_view usage, int argc,
                         const char* const* argv);
-
-// Of a flag that limits how many of `all` are used, 0: all of them. INVALID_ARGUMENT with exit code
-// 64 for a value below 0.
-absl::Status CheckNotNegative(absl::string_view flag, int64_t value, absl::string_view all);
 
 }  // namespace lockstep

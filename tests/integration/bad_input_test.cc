@@ -125,6 +125,12 @@ TEST_CASE("flags with values that mean nothing are refused before the job") {
   const std::string nowhere = cluster.folder().Path("missing/summary.json");
   CheckEnds(with(cluster.Chief(cluster.WriteJob({})), "--summary=" + nowhere), 73,
             {"--summary", nowhere, ". Remedy: "});
+  for (const std::string flag : {"--drain", "--quorum_deadline"}) {
+    CheckEnds(with(cluster.Chief(cluster.WriteJob({})), flag + "=-1"), 64,
+              {flag + ": expected seconds, 0 or more, got -1. Remedy: "});
+  }
+  CheckEnds(with(cluster.Ps(0), "--orphan_timeout=nan"), 64,
+            {"--orphan_timeout: expected seconds, 0 or more, got nan. Remedy: "});
   CheckEnds(with(cluster.Ps(0), "--copy_port=70000"), 64, {"--copy_port", "got 70000. Remedy: "});
   CheckEnds(with(cluster.Ps(0), "--log_level=loud"), 64, {"got \"loud\". Remedy: "});
   CheckEnds(with(cluster.Worker(0), "--sleep=abc"), 64,
