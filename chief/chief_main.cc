@@ -19,12 +19,11 @@
 #include "chief/service/answer.h"
 #include "chief/service/chief_service.h"
 #include "chief/service/job_control_service.h"
-#include "common/base/annotate.h"
 #include "common/base/exit_code.h"
 #include "common/base/flag_value.h"
-#include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/client/ps_control.h"
+#include "common/config/output_flag.h"
 #include "common/config/start_flags.h"
 #include "common/contact/ps_contacts.h"
 #include "common/contact/ps_ping.h"
@@ -241,17 +240,8 @@ absl::StatusOr<JobPlan> ReadJob(const TaskConfig& task) {
   return MakePlan(absl::GetFlag(FLAGS_job), task.cluster, start);
 }
 
-// Before the job: a path that cannot be written would cost the exit code of one that is done.
-absl::Status CheckSummary() {
-  const std::string path = absl::GetFlag(FLAGS_summary);
-  if (path.empty()) return absl::OkStatus();
-  return Annotate(AddRemedy(AtomicFile::Create(path).status(),
-                            "name a file in a folder in which this user may write"),
-                  "--summary=" + path);
-}
-
 absl::Status RunChief(const DaemonContext& daemon) {
-  LOCKSTEP_RETURN_IF_ERROR(CheckSummary());
+  LOCKSTEP_RETURN_IF_ERROR(CheckOutputFlag("--summary", absl::GetFlag(FLAGS_summary)));
   LOCKSTEP_ASSIGN_OR_RETURN(JobPlan plan, ReadJob(daemon.task));
   return Run(daemon, std::move(plan));
 }

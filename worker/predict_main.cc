@@ -19,6 +19,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/config/flags.h"
+#include "common/config/output_flag.h"
 #include "common/fs/atomic_file.h"
 #include "worker/backend/device_flag.h"
 #include "worker/evaluate/data_argument.h"
@@ -78,7 +79,7 @@ absl::Status CheckFlags(bool evaluate) {
     return UsageError("--states: set without --data. Remedy: --data=FILE names their examples");
   LOCKSTEP_RETURN_IF_ERROR(CheckNotNegative("--limit", absl::GetFlag(FLAGS_limit), "examples"));
   LOCKSTEP_RETURN_IF_ERROR(CheckNotNegative("--threads", absl::GetFlag(FLAGS_threads), "CPUs"));
-  return absl::OkStatus();
+  return CheckOutputFlag("--json", absl::GetFlag(FLAGS_json));
 }
 
 struct Session {

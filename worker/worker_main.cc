@@ -12,19 +12,18 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "common/base/annotate.h"
 #include "common/base/clock.h"
 #include "common/base/cpus.h"
 #include "common/base/exit_code.h"
 #include "common/base/flag_value.h"
 #include "common/base/monotonic_wait.h"
 #include "common/base/quantity.h"
-#include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/base/version.h"
 #include "common/client/chief_client.h"
 #include "common/config/cluster_proto.h"
 #include "common/config/known_cluster_specs.h"
+#include "common/config/output_flag.h"
 #include "common/daemon/daemon.h"
 #include "common/log/log.h"
 #include "common/rpc/process.h"
@@ -209,22 +208,18 @@ absl::Status Run(const DaemonContext& daemon, const Backend& backend, Status* st
   }
 }
 
-absl::Status FileError(absl::string_view flag, const absl::Status& status) {
-  return AddRemedy(Annotate(status, flag), "name a file in a folder in which this user may write");
-}
-
 absl::Status RunWithFiles(const DaemonContext& daemon, const Backend& backend, Status* status,
                           const MonotonicNotification* stop) {
   std::unique_ptr<Timeline> timeline;
   std::unique_ptr<ExampleLog> examples;
   if (const std::string path = absl::GetFlag(FLAGS_timeline); !path.empty()) {
     auto made = Timeline::Create(path, Clock::Real());
-    if (!made.ok()) return FileError("--timeline", made.status());
+    if (!made.ok()) return OutputFlagError("--timeline", made.status());
     timeline = *std::move(made);
   }
   if (const std::string path = absl::GetFlag(FLAGS_example_log); !path.empty()) {
     auto made = ExampleLog::Create(path);
-    if (!made.ok()) return FileError("--example_log", made.status());
+    if (!made.ok()) return OutputFlagError("--example_log", made.status());
     examples = *std::move(made);
   }
   absl::Status end = Run(daemon, backend, status, {timeline.get(), examples.get()}, stop);

@@ -196,6 +196,9 @@ TEST_CASE("a model that is used on other data than its own says what it takes") 
              "\"scores\"? Remedy: name one of scores"});
   CheckEnds(with("--png=a.png"), 64,
             {"--png, --idx: the model tells classes. Remedy: --layer=NAME"});
+  const std::string nowhere = files.folder.Path("absent/result.json");
+  CheckEnds(with("--json=" + nowhere), 73,
+            {"--json=" + nowhere + ": ", "No such file or directory. Remedy: name a file"});
   std::vector<std::string> evaluate = with("--layer=scores");
   evaluate[1] = "evaluate";
   CheckEnds(evaluate, 64, {"--layer: not a flag of evaluate. Remedy: predict takes it"});
