@@ -38,7 +38,7 @@ TEST_CASE("a file without results is refused by name") {
 
 TEST_CASE("the tables of docs/performance.md are those of the runs beside it") {
   const std::string json = GENERATE("docs/performance.json", "docs/performance_allreduce.json",
-                                    "docs/performance_save.json");
+                                    "docs/performance_save.json", "docs/performance_copies.json");
   const std::string command = "./lockstep bench --table=" + json;
   const std::string begin_mark = "<!-- " + command + " -->\n";
   constexpr char kEnd[] = "<!-- end of the table -->\n";
