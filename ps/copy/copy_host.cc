@@ -65,8 +65,13 @@ void CopyHost::Leave() {
 }
 
 void CopyHost::TellStandbys() {
-  absl::MutexLock lock(&mutex_);
-  if (server_ != nullptr) server_->TellStandbys();
+  PsServer* server = nullptr;
+  {
+    // It waits: without the lock, which a chief's call of Open takes.
+    absl::MutexLock lock(&mutex_);
+    server = server_.get();
+  }
+  if (server != nullptr) server->TellStandbys();
 }
 
 void CopyHost::Shutdown(absl::Duration grace) {

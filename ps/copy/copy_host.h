@@ -52,7 +52,7 @@ class CopyHost {
   MonotonicNotification finished_;
   absl::Mutex mutex_;
   std::unique_ptr<Shard> shard_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<PsServer> server_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<PsServer> server_ ABSL_GUARDED_BY(mutex_);  // stays from the first Open on
   // shard_, which stays from then on. Null while no server serves it.
   std::atomic<const Shard*> served_ = nullptr;
 };
