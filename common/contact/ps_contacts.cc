@@ -15,12 +15,17 @@ void PsContacts::SetPlace(size_t shard, const std::string& name, const std::stri
   if (place.address == address) return;
   place.address = address;
   std::unique_ptr<PeerPing> ping = make_ping_(name, address);
-  if (place.contact != nullptr) return place.contact->MoveTo(name, std::move(ping));
-  place.contact = std::make_unique<PeerContact>(options_, name, std::move(ping));
+  if (place.contact != nullptr) {
+    place.contact->MoveTo(name, std::move(ping));
+  } else {
+    place.contact = std::make_unique<PeerContact>(options_, name, std::move(ping));
+  }
+  if (counts_silence_) place.contact->CountSilence();
 }
 
 void PsContacts::CountSilence() {
   absl::MutexLock lock(&mutex_);
+  counts_silence_ = true;
   for (const Place& place : places_) {
     if (place.contact != nullptr) place.contact->CountSilence();
   }

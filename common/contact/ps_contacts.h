@@ -26,7 +26,8 @@ class PsContacts {
   // The shard is served there from now on; `name`, of the ps, for the log: "ps 1". Nothing changes
   // where that is known.
   void SetPlace(size_t shard, const std::string& name, const std::string& address);
-  // The job has reached all ps: the silence of each counts from now on.
+  // The job runs, with all shards: the silence of each ps counts from now on, also where it has
+  // not been reached yet, and of one that SetPlace names later.
   void CountSilence();
   // Ends all pings, for good: a later SetPlace does nothing. Waits for callbacks, so not in one.
   void Stop();
@@ -41,7 +42,8 @@ class PsContacts {
   const MakePing make_ping_;
   absl::Mutex mutex_;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);  // by shard
+  bool counts_silence_ ABSL_GUARDED_BY(mutex_) = false;  // of one that was never reached
+  std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);    // by shard
 };
 
 }  // namespace lockstep
