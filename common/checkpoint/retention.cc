@@ -83,11 +83,11 @@ absl::StatusOr<std::optional<int64_t>> FindFinite(const std::string& root, const
 absl::Status RemoveOldCheckpoints(const std::string& root, const Manifest& newest, int keep_last,
                                   const PublishCheck& check) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
-  LOCKSTEP_ASSIGN_OR_RETURN(const Kept kept, ChooseKept(root, newest, keep_last));
-  absl::Status status;
+  const absl::StatusOr<Kept> kept = ChooseKept(root, newest, keep_last);
+  absl::Status status = kept.status();
   for (const int64_t step : steps) {
-    if (step >= newest.step) continue;
-    status.Update(RemoveBefore(root, step, kept.Has(step), check));
+    if (!kept.ok() || step >= newest.step) continue;
+    status.Update(RemoveBefore(root, step, kept->Has(step), check));
   }
   LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   status.Update(RemoveTemporaryFiles(root));

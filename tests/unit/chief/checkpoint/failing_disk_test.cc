@@ -155,6 +155,7 @@ TEST_CASE("nothing is deleted while a manifest cannot be read, and a warning say
   SavingJob job(root.path(), 1, /*keep_last=*/1);
   REQUIRE(job.Take().ok());
   REQUIRE(job.Save(1).ok());
+  const std::string left = root.Write(".lockstep-tmp-of-a-killed-save", "");
   // It is opened, so that the checkpoint is known to be there.
   SetDiskFaults(absl::StrCat(root.Path("ckpt-1"), ",read,manifest.json,*,EIO"));
   const absl::StatusOr<std::string> saved = job.Save(2);
@@ -162,6 +163,7 @@ TEST_CASE("nothing is deleted while a manifest cannot be read, and a warning say
   REQUIRE(saved.ok());
   CHECK(absl::StrContains(absl::StrJoin(job.warnings(), "\n"), root.Path("ckpt-1/manifest.json")));
   CHECK(StepOfSound(root.Path("ckpt-1")).ok());
+  CHECK_FALSE(std::filesystem::exists(left));
   // The next save deletes what this one left.
   REQUIRE(job.Save(3).ok());
   CHECK(job.warnings().empty());
