@@ -76,7 +76,7 @@ QuorumRules QuorumRulesOf(const JobPlan& plan) {
   const int64_t tokens = sync.has_init_tokens() ? sync.init_tokens() : -1;
   return {.on_shortage = OnShortageOf(sync.quorum_policy()),
           .aggregate = plan.required(),
-          .counts_local_steps = sync.token_policy() == FIFO,
+          .counts_tokens = sync.token_policy() == FIFO,
           .start = plan.start,
           .initial_tokens = tokens == -1 ? plan.required() : std::max<int64_t>(tokens, 0),
           .tokens_per_step = std::max<int64_t>(plan.cluster.workers.size(), plan.required())};

@@ -40,7 +40,7 @@ void QuorumWatch::AddProgress(GlobalStep step, const ProgressByShard& progress, 
   const bool is_open = std::ranges::any_of(progress, [](const std::optional<ShardProgress>& shard) {
     return shard.has_value() && shard->open_variables() > 0;
   });
-  const bool is_stalled = rules_.counts_local_steps && reaches_all && is_open && able > 0 &&
+  const bool is_stalled = rules_.counts_tokens && reaches_all && is_open && able > 0 &&
                           step_shard.has_value() && step_shard->waiting_dequeues() >= able;
   const bool is_same = stall_.step == step && stall_.membership == membership_->changes();
   stall_ = {step, membership_->changes(), is_stalled ? (is_same ? stall_.answers + 1 : 1) : 0};

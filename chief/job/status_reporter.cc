@@ -120,8 +120,8 @@ std::string StatusReporter::Need(const JobFacts& facts) const {
   const auto possible = static_cast<uint64_t>(facts.quorum.possible);
   return absl::StrCat(
       text, ", ",
-      QuorumRulesOf(plan_).counts_local_steps
-          ? absl::StrCat("at most ", possible, " with its local step can exist")
+      QuorumRulesOf(plan_).counts_tokens
+          ? absl::StrCat("at most ", possible, " with its local_step can exist")
           : CountText(possible, "worker lives and has data", "workers live and have data"));
 }
 

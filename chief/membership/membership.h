@@ -130,7 +130,7 @@ class Membership {
   std::vector<std::map<Incarnation, absl::Duration>> contenders_;
   uint64_t changes_ = 0;
   std::set<std::pair<GlobalStep, Incarnation>> starts_;
-  std::multiset<GlobalStep> lost_tokens_;  // local steps of those whose data ended
+  std::multiset<GlobalStep> lost_tokens_;  // their steps, of those whose data ended
   StandstillWatch standstill_;
 };
 

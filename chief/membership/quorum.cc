@@ -6,7 +6,7 @@ namespace lockstep::chief {
 
 Quorum EvaluateQuorum(const QuorumRules& rules, const ReplicaCounts& counts, GlobalStep step) {
   Quorum quorum{.possible = counts.able, .required = rules.aggregate};
-  if (rules.counts_local_steps) {
+  if (rules.counts_tokens) {
     const int64_t tokens = step == rules.start ? rules.initial_tokens : rules.tokens_per_step;
     quorum.possible = tokens + counts.starts - counts.lost_tokens;
     if (counts.stalled) {

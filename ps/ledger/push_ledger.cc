@@ -42,8 +42,8 @@ absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep 
   const Entry* entry = EntryOf(key);
   if (entry != nullptr && entry->local_step != local_step) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "push ", key.push_seq.value(), " of worker ", key.worker.value(), " was stamped ",
-        entry->local_step.value(), " before and ", local_step.value(), " now"));
+        "push ", key.push_seq.value(), " of worker ", key.worker.value(), " had local_step ",
+        entry->local_step.value(), " before and has ", local_step.value(), " now"));
   }
   return key.push_seq == pushes.newest ? Age::kCurrent : Age::kOver;
 }

@@ -129,7 +129,7 @@ TEST_CASE("tensorflow#20342: a queue loses stamps with those who leave, and the 
   SimCluster waiting(Issue20342(FIFO, WAIT));
   waiting.StartAll();
   const auto is_short = [&] {
-    return waiting.status().waiting_for().find("with its local step can exist") !=
+    return waiting.status().waiting_for().find("with its local_step can exist") !=
            std::string::npos;
   };
   REQUIRE(waiting.RunUntil(is_short, absl::Seconds(2)));
@@ -148,7 +148,7 @@ TEST_CASE("tensorflow#20342: a queue loses stamps with those who leave, and the 
   SimCluster aborting(Issue20342(FIFO, ABORT));
   aborting.StartAll();
   REQUIRE(aborting.RunUntil([&] { return aborting.end().has_value(); }, absl::Seconds(5)));
-  CHECK_THAT(std::string(aborting.end()->message()), Contains("with its local step can exist"));
+  CHECK_THAT(std::string(aborting.end()->message()), Contains("with its local_step can exist"));
 }
 
 TEST_CASE("tensorflow#20342: per replica the chief names who has no data, or goes on without") {

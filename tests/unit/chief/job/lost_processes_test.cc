@@ -208,7 +208,7 @@ TEST_CASE("a queue that stands still after a worker was killed ends a job that a
   f.Settle();
   REQUIRE(f.ended.has_value());
   CHECK(std::string(f.ended->message())
-            .find("the step needs 2 gradients of each variable, at most 1 with its local step can "
+            .find("the step needs 2 gradients of each variable, at most 1 with its local_step can "
                   "exist") != std::string::npos);
   CHECK(std::string(f.ended->message()).find("step 1: worker 1 (127.0.0.1:3) was lost") == 0);
 }

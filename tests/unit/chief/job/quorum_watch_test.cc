@@ -27,7 +27,7 @@ struct Fixture {
   Membership membership{{"127.0.0.1:1", "127.0.0.1:2"}, absl::Seconds(5), absl::ZeroDuration()};
   ViewKeeper views{SetViewRequest(), {}, {}, nullptr, nullptr, [] {}, [](const absl::Status&) {}};
   QuorumWatch watch{
-      {.aggregate = 2, .counts_local_steps = true, .tokens_per_step = 2}, &membership, &views};
+      {.aggregate = 2, .counts_tokens = true, .tokens_per_step = 2}, &membership, &views};
 };
 
 TEST_CASE("two answers in a row that find every worker waiting prove that a step is stalled") {

@@ -48,7 +48,7 @@ TEST_CASE("a job that shrinks waits when nobody is left, and ends when nobody ha
 // 60 of 64 replicas, 27 of which leave: five of them with a stamp of the same step.
 TEST_CASE("with a token queue stamps count, not workers: tensorflow#20342") {
   const QuorumRules rules{.aggregate = 60,
-                          .counts_local_steps = true,
+                          .counts_tokens = true,
                           .start = GlobalStep(0),
                           .initial_tokens = 60,
                           .tokens_per_step = 64};
@@ -68,7 +68,7 @@ TEST_CASE("with a token queue stamps count, not workers: tensorflow#20342") {
 TEST_CASE("a queue that stands still has lost a stamp with somebody who died") {
   const QuorumRules rules{.on_shortage = OnShortage::kAbort,
                           .aggregate = 2,
-                          .counts_local_steps = true,
+                          .counts_tokens = true,
                           .tokens_per_step = 2};
   ReplicaCounts counts{.replicas = 2, .able = 1};
   CHECK_FALSE(EvaluateQuorum(rules, counts, GlobalStep(9)).is_short);
@@ -82,7 +82,7 @@ TEST_CASE("a queue that stands still has lost a stamp with somebody who died") {
 
 TEST_CASE("the first step of a queue has the initial tokens, and a stamp for each start") {
   QuorumRules rules{.aggregate = 4,
-                    .counts_local_steps = true,
+                    .counts_tokens = true,
                     .start = GlobalStep(5),
                     .initial_tokens = 1,
                     .tokens_per_step = 4};

@@ -101,7 +101,7 @@ TEST_CASE("one push has one stamp") {
   Open(&ledger, Key(1, 11, 1), 7);
   const auto age = ledger.Open(Key(1, 11, 1), GlobalStep(8));
   CHECK(age.status().code() == absl::StatusCode::kInvalidArgument);
-  CHECK(age.status().message() == "push 1 of worker 1 was stamped 7 before and 8 now");
+  CHECK(age.status().message() == "push 1 of worker 1 had local_step 7 before and has 8 now");
 }
 
 TEST_CASE("workers and incarnations do not know one another's pushes") {
