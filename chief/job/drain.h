@@ -60,7 +60,7 @@ class Drain {
   void Tick();
   // Makes no further calls and does not call `on_done`.
   void Stop();
-  // With which the job ends. A shard whose answer to its view is lost obeys no older one.
+  // That of the save. A shard that has accepted its term, its answer lost, obeys no older one.
   const Command& command() const { return options_.view.command(); }
   // Saving waits for a step that no shard had begun, so for gradients of all workers that it needs.
   bool needs_next_step() const { return needs_next_step_; }

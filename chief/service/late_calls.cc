@@ -1,7 +1,5 @@
 // What comes late: from a process that has died since, or of one that has begun in an earlier run
 // of the job.
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "chief/service/worker_calls.h"
 #include "common/base/exit_code.h"

@@ -30,8 +30,8 @@ class ParkedRegistrations {
   size_t size() const { return calls_.size(); }
   void Add(ParkedRegistration call) { calls_.push_back(std::move(call)); }
 
-  // Tries to answer each. An attempt may come back here, for those that were tried before it: each
-  // call is taken out first.
+  // Tries to answer each. An attempt may call Retry: it then tries those that this one has tried
+  // before and that go on waiting.
   void Retry(const Attempt& attempt) {
     for (ParkedRegistration& call : std::exchange(calls_, {})) {
       auto reply = attempt(call);

@@ -250,7 +250,8 @@ void WorkerCalls::AnswerHeartbeat(WorkerIndex worker) {
   auto parked = heartbeats_.extract(worker);
   if (parked.empty()) return;
   const LiveMember process = {worker, contacts_.IncarnationOf(worker)};
-  parked.mapped().answer(contacts_.Tell(worker, order_.NumberReply(process, clock_->Monotonic())));
+  parked.mapped().answer(
+      contacts_.MakeReply(worker, order_.NumberReply(process, clock_->Monotonic())));
 }
 
 void WorkerCalls::AnswerHeartbeats(

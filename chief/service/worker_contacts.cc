@@ -64,7 +64,7 @@ bool WorkerContacts::HasNews(WorkerIndex worker) const {
          (lease.has_value() ? lease->id : 0) != contact.told_lease;
 }
 
-HeartbeatReply WorkerContacts::Tell(WorkerIndex worker, const ReplyId& id) {
+HeartbeatReply WorkerContacts::MakeReply(WorkerIndex worker, const ReplyId& id) {
   Contact& contact = contacts_.at(worker);
   HeartbeatReply reply;
   *reply.mutable_id() = id;

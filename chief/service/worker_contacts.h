@@ -1,5 +1,5 @@
-// What each worker that has sent heartbeats is told with their answers, what it has been told, and
-// what it has said that it knows.
+// Makes the answers to heartbeats. Keeps for each worker which news the answers have told, and
+// which of these the worker has confirmed.
 //
 // Lives on the executor's thread.
 #pragma once
@@ -38,8 +38,9 @@ class WorkerContacts {
   void SetOutcome(absl::Status outcome) { outcome_ = std::move(outcome); }
   const std::optional<absl::Status>& outcome() const { return outcome_; }
 
-  // A heartbeat of a member has come, which names the reply of this number: 0: one of another run;
-  // nullopt: it names none. True: the worker says, for the first time, that it knows the end.
+  // A heartbeat of a member has come. `last_reply`: the number of the newest reply that it names;
+  // 0: a reply of another run; nullopt: it names none. True: the worker says, for the first time,
+  // that it knows the end.
   bool OnHeartbeat(const LiveMember& process, std::optional<uint64_t> last_reply);
   // The process ends, and does not call again: it was told the end as it registered, or has
   // reported an error.
@@ -50,7 +51,7 @@ class WorkerContacts {
   // After OnHeartbeat of the worker: whether the answer would say something new.
   bool HasNews(WorkerIndex worker) const;
   // After OnHeartbeat of the worker: what it is told now. `id`: of the reply.
-  HeartbeatReply Tell(WorkerIndex worker, const ReplyId& id);
+  HeartbeatReply MakeReply(WorkerIndex worker, const ReplyId& id);
   // Where the shards are, and the cluster spec.
   void AddTo(RegisterTaskReply* reply) const;
   // What a worker is told that registers after the end.

@@ -15,7 +15,7 @@ class SilenceWatch {
   struct Options {
     std::string peer;           // as the lines name it: "the chief"
     absl::Duration told_after;  // a shorter silence is not told
-    absl::Duration period;      // how often Look is called
+    absl::Duration period;      // how often CheckSilence is called
     std::string reason;         // of a silence without failures: "it does not answer"
   };
 

@@ -22,7 +22,7 @@ struct PsServerOptions {
   const MonotonicNotification* stop = nullptr;
   std::shared_ptr<const rpc::Credentials> credentials = nullptr;  // as in ServerOptions
   SharedMemoryRegistry* memory = nullptr;  // outlives the server; null: no shared memory
-  const Clock* clock = Clock::Real();      // of the chief's lease; outlives the server
+  const Clock* clock = Clock::Real();      // of leases and silences; outlives the server
   PsIdentity identity;
   PsEvents events;
 };
