@@ -181,7 +181,7 @@ class Builder {
 
 // With the layer in an error.
 template <typename T>
-OpTable::MadeOr<T> OfLayer(const ModelGraph& graph, int node, OpTable::MadeOr<T> made) {
+OpTable::MadeOr<T> MadeForLayer(const ModelGraph& graph, int node, OpTable::MadeOr<T> made) {
   if (made.ok()) return made;
   absl::Status failed =
       Annotate(made.status(), absl::StrCat("layer \"", graph.nodes()[node].name, "\""));
@@ -204,8 +204,8 @@ absl::StatusOr<std::unique_ptr<Op>> BuildOp(const ModelGraph& graph, const Tower
   options.variable_gradients = std::ranges::any_of(
       op.variables, [&](int variable) { return !graph.variables()[variable].frozen; });
   options.type = schedule.types[op.is_cast ? op.inputs[0] : op.output];
-  return OfLayer(graph, op.node,
-                 Builder(graph, op, schedule.types[op.output], options, ops, context).Build());
+  return MadeForLayer(graph, op.node,
+                      Builder(graph, op, schedule.types[op.output], options, ops, context).Build());
 }
 
 absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int node, int64_t batch,
@@ -221,7 +221,7 @@ absl::StatusOr<std::unique_ptr<Loss>> BuildLoss(const ModelGraph& graph, int nod
       options.target = layer.sigmoid_cross_entropy().target();
     }
   }
-  return OfLayer(graph, node, ops.Make(context, options));
+  return MadeForLayer(graph, node, ops.Make(context, options));
 }
 
 }  // namespace lockstep::worker
