@@ -32,7 +32,7 @@ absl::Status CheckIsChief(const std::string& address, const ProcessStatus& statu
     const std::string other = Printable(commander.address(), kShownBytes);
     return UsageError(absl::StrCat(address, " is chief ", status.task(),
                                    ", which stands by for chief ", commander.chief(), " (", other,
-                                   "). Remedy: ./lockstep stop ", other));
+                                   "). Remedy: the same command with ", other));
   }
   if (status.role() == "chief") return absl::OkStatus();
   return UsageError(absl::StrCat(address, " is ", Printable(status.role(), kShownBytes), " ",

@@ -62,8 +62,8 @@ TEST_CASE("a chief that stands by names the chief that can end the job") {
   const absl::Status error = CheckIsChief("host:1", status);
   CHECK(ExitCodeFor(error) == ExitCode::kUsage);
   CHECK(error.message() ==
-        "host:1 is chief 0, which stands by for chief 1 (host:2\\x1b). Remedy: ./lockstep stop "
-        "host:2\\x1b");
+        "host:1 is chief 0, which stands by for chief 1 (host:2\\x1b). Remedy: the same "
+        "command with host:2\\x1b");
 
   // It may command by the next call, which says so otherwise.
   status.mutable_standby_of()->set_state("expired");
