@@ -98,7 +98,8 @@ TEST_CASE("whichever call of the driver is short of something, the worker says s
       // Memory of the host need not be pinned, nor a step be a graph.
       if (worker.WaitForOutput(" copies at a fraction of the speed", absl::ZeroDuration()) ||
           worker.WaitForOutput("steps run without CUDA graphs", absl::ZeroDuration())) {
-        CHECK(worker.running());
+        CHECK(worker.WaitForOutput("joined job", kWhole));
+        REQUIRE(cluster.chief().running());
         continue;
       }
       const auto ended = worker.Wait(kWhole);
