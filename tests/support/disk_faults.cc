@@ -79,6 +79,7 @@ struct Decision {
   int error = kNoError;
   bool is_below = false;  // one of the folders
   bool tears = false;     // a write takes half of the bytes, and fails
+  int generation = 0;     // of the faults that decided
 };
 
 class Disk {
@@ -108,9 +109,10 @@ class Disk {
     changed_.notify_all();
   }
 
-  void AwaitOtherFaults() {
+  // Than those of this generation, which may be gone already.
+  void AwaitOtherFaults(int generation) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this, before = generation_] { return generation_ != before; });
+    changed_.wait(lock, [&] { return generation_ != generation; });
   }
 
   bool has_faults() const { return has_faults_; }
@@ -135,6 +137,7 @@ class Disk {
     }
     if (has_matched) matched_.push_back(operation + " " + path);
     if (!decision.action.empty()) failed_.push_back(operation + " " + path);
+    decision.generation = generation_;
     return decision;
   }
 
@@ -202,7 +205,7 @@ auto Pass(const char* operation, const std::string& path, Call call, DiskChange 
   if (path.empty() || !Disk::Get().has_faults()) return call(Decision());
   const Decision decision = Disk::Get().Decide(operation, path);
   if (decision.action == "kill_before") Die();
-  if (decision.action == "hang") Disk::Get().AwaitOtherFaults();
+  if (decision.action == "hang") Disk::Get().AwaitOtherFaults(decision.generation);
   if (decision.tears && operation == std::string("write")) (void)call(decision);
   if (decision.error != kNoError) {
     errno = decision.error;
