@@ -186,11 +186,11 @@ TEST_CASE("an epoch begins while a step of the last one is at work, and reaches 
 
 TEST_CASE("variables are made when the memory of those before them is free") {
   std::atomic<bool> is_made = false, is_free = false, was_free = false;
-  std::vector<std::jthread> background;
   MemoryClaims memory([&]() -> std::optional<uint64_t> {
     was_free = is_free.load();
     return std::nullopt;
   });
+  std::vector<std::jthread> background;  // joined before the claims, which they release, are gone
   const ShardOptions options{.memory = &memory,
                              .run_in_background = [&](const std::function<void()>& work) {
                                background.emplace_back([&, work] {
