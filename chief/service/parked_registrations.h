@@ -24,8 +24,8 @@ struct ParkedRegistration {
 class ParkedRegistrations {
  public:
   // nullopt: the call goes on waiting.
-  using Attempt =
-      std::function<std::optional<absl::StatusOr<RegisterTaskReply>>(const ParkedRegistration&)>;
+  using Outcome = std::optional<absl::StatusOr<RegisterTaskReply>>;
+  using Attempt = std::function<Outcome(const ParkedRegistration&)>;
 
   size_t size() const { return calls_.size(); }
   void Add(ParkedRegistration call) { calls_.push_back(std::move(call)); }
@@ -34,7 +34,7 @@ class ParkedRegistrations {
   // before and that go on waiting.
   void Retry(const Attempt& attempt) {
     for (ParkedRegistration& call : std::exchange(calls_, {})) {
-      auto reply = attempt(call);
+      Outcome reply = attempt(call);
       reply.has_value() ? call.answer(*std::move(reply)) : calls_.push_back(std::move(call));
     }
   }

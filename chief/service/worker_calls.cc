@@ -26,7 +26,7 @@ int BurstOf(size_t workers) {
   return std::max(log::Throttle::kBurst, 2 * static_cast<int>(workers));
 }
 
-// The answer to a call without effect: nobody waits for it any more.
+// Answers a call that has no effect. Its sender no longer waits.
 absl::Status Late() {
   return absl::UnavailableError("the call has come late: a call that was sent after it came first");
 }
@@ -83,8 +83,8 @@ void WorkerCalls::LogChange(void (*write)(absl::string_view), WorkerIndex worker
 }
 
 // Nothing while there is something to wait for.
-std::optional<absl::StatusOr<RegisterTaskReply>> WorkerCalls::TryAdmit(
-    const RegisterTaskRequest& request, std::optional<absl::Duration> came) {
+ParkedRegistrations::Outcome WorkerCalls::TryAdmit(const RegisterTaskRequest& request,
+                                                   std::optional<absl::Duration> came) {
   const LiveMember member = ProcessOf(request);
   TakeAddress(request, hooks_.share_of != nullptr, membership_);
   const uint64_t changes = membership_->changes();
@@ -158,11 +158,10 @@ void WorkerCalls::Heartbeat(const HeartbeatRequest& request, Answer<HeartbeatRep
   const bool has_index = worker.value() < membership_->members().size();
   if (has_index && order_.ReceiveHeartbeat(process)) {
     // A process that sends heartbeats waits for no registration.
-    registrations_.Retry(
-        [&](const ParkedRegistration& call) -> std::optional<absl::StatusOr<RegisterTaskReply>> {
-          if (ProcessOf(call.request) == process) return Late();
-          return std::nullopt;
-        });
+    registrations_.Retry([&](const ParkedRegistration& call) -> ParkedRegistrations::Outcome {
+      if (ProcessOf(call.request) == process) return Late();
+      return std::nullopt;
+    });
   }
   if (HasRegisteredLate(request)) return answer(Dismiss(process));
   absl::Status fenced = membership_->Heartbeat(
@@ -323,11 +322,10 @@ void WorkerCalls::Tick() {
   AssignLeases();
   if (FindPlaces()) TellNews();
   AnswerHeartbeats([now](WorkerIndex, const ParkedHeartbeat& call) { return now >= call.until; });
-  registrations_.Retry(
-      [&](const ParkedRegistration& call) -> std::optional<absl::StatusOr<RegisterTaskReply>> {
-        if (now < call.came + kParkRegistration) return std::nullopt;
-        return Waiting(call.request);
-      });
+  registrations_.Retry([&](const ParkedRegistration& call) -> ParkedRegistrations::Outcome {
+    if (now < call.came + kParkRegistration) return std::nullopt;
+    return Waiting(call.request);
+  });
 }
 
 }  // namespace lockstep::chief

@@ -105,8 +105,8 @@ class WorkerCalls {
   void LogRefusal(absl::string_view message);
   // A worker has come or left, which it may do again and again.
   void LogChange(void (*write)(absl::string_view), WorkerIndex worker, absl::string_view what);
-  std::optional<absl::StatusOr<RegisterTaskReply>> TryAdmit(
-      const RegisterTaskRequest& request, std::optional<absl::Duration> came = std::nullopt);
+  ParkedRegistrations::Outcome TryAdmit(const RegisterTaskRequest& request,
+                                        std::optional<absl::Duration> came = std::nullopt);
   void AdmitSuccessors();
   RegisterTaskReply Waiting(const RegisterTaskRequest& request);
   // Of the holder of an index, which takes part no more; nothing waits for it to run out.
