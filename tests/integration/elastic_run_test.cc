@@ -228,6 +228,8 @@ TEST_CASE("a chief that takes over finds the replica views, and goes on changing
   REQUIRE(cluster.chief().WaitForOutput("workers 0, 1 (view", kWhole));
   cluster.StartWorker(2);
   REQUIRE(cluster.chief().WaitForOutput("workers 0, 1, 2 (view", kWhole));
+  // The ps have the view once its first step is made.
+  REQUIRE(cluster.WaitForStep(ViewsIn(cluster.chief().Output()).back().step + 1, kWhole));
   cluster.chief().Signal(SIGKILL);
   REQUIRE(cluster.chief().Wait(kCleanEnd) == 137);
   std::string log = cluster.chief().Output();
