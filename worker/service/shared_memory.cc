@@ -22,11 +22,11 @@ struct RegisteredValues {
 
 constexpr char kRemedy[] = ". Remedy: a greater limit of locked memory (ulimit -l)";
 
-// The driver copies such memory in pieces, by pinned buffers of its own.
-void LogUnregistered(absl::string_view what, const Device& device, const absl::Status& refused,
-                     absl::string_view remedy) {
+// `through`: the buffers that copies of it take.
+void LogUnregistered(absl::string_view what, const Device& device, absl::string_view through,
+                     const absl::Status& refused, absl::string_view remedy) {
   log::Warning(absl::StrCat("memory of ", what, " is not registered, ", device.name(),
-                            " copies at a fraction of the speed, through its driver's buffers: ",
+                            " copies at a fraction of the speed, through ", through, ": ",
                             refused.message(), remedy));
 }
 
@@ -35,7 +35,7 @@ Values Registered(Values segment, std::shared_ptr<Device> device) {
   absl::StatusOr<HostRegistration> registration = device->RegisterReadOnly(segment->bytes());
   if (!registration.ok()) {
     LogUnregistered(
-        "values of a ps", *device, registration.status(),
+        "values of a ps", *device, "a ring of pinned buffers", registration.status(),
         absl::StrCat(kRemedy,
                      ", where this GPU and driver take memory that is mapped for reading"));
     return segment;
@@ -63,7 +63,7 @@ SharedMemory::SharedMemory(const JobDef& job, std::shared_ptr<Device> device,
   if (registration.ok()) {
     registration_ = *std::move(registration);
   } else {
-    LogUnregistered("gradients", *device_, registration.status(), kRemedy);
+    LogUnregistered("gradients", *device_, "its driver's buffers", registration.status(), kRemedy);
   }
 }
 

@@ -249,9 +249,9 @@ absl::StatusOr<DeviceBuffer> CudaDevice::AllocatePinned(size_t bytes) {
         ExitCode::kBadConfiguration);
   }
   LOCKSTEP_RETURN_IF_ERROR(Check(result, absl::StrCat("cuMemHostAlloc of ", bytes, " bytes")));
-  AddPinned(memory, bytes);
+  driver_->pinned_memory()->Add(memory, bytes);
   return DeviceBuffer(static_cast<std::byte*>(memory), [this](std::byte* address) {
-    RemovePinned(address);
+    driver_->pinned_memory()->Remove(address);
     MakeCurrent();
     Check(driver()->MemFreeHost(address), "cuMemFreeHost").IgnoreError();
   });
@@ -271,33 +271,15 @@ absl::StatusOr<HostRegistration> CudaDevice::Register(void* memory, size_t bytes
   if (bytes == 0) return HostRegistration();
   MakeCurrent();
   const CUresult result = driver()->MemHostRegister(memory, bytes, flags);
-  // Not an error of the device: it copies the same bytes by pinned buffers of its driver.
+  // Not an error of the device: it copies the same bytes through pinned buffers.
   LOCKSTEP_RETURN_IF_ERROR(
       driver_->ToStatus(result, absl::StrCat(name_, ": cuMemHostRegister of ", bytes, " bytes")));
-  AddPinned(memory, bytes);
+  driver_->pinned_memory()->Add(memory, bytes);
   return HostRegistration(memory, [this](void* address) {
-    RemovePinned(address);
+    driver_->pinned_memory()->Remove(address);
     MakeCurrent();
     Check(driver()->MemHostUnregister(address), "cuMemHostUnregister").IgnoreError();
   });
-}
-
-void CudaDevice::AddPinned(const void* memory, size_t bytes) {
-  absl::MutexLock lock(&mutex_);
-  pinned_[static_cast<const std::byte*>(memory)] = bytes;
-}
-
-void CudaDevice::RemovePinned(const void* memory) {
-  absl::MutexLock lock(&mutex_);
-  pinned_.erase(static_cast<const std::byte*>(memory));
-}
-
-bool CudaDevice::IsPinned(std::span<const std::byte> memory) const {
-  absl::MutexLock lock(&mutex_);
-  auto after = pinned_.upper_bound(memory.data());
-  if (after == pinned_.begin()) return false;
-  const auto& [begin, bytes] = *--after;
-  return memory.data() + memory.size() <= begin + bytes;
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> CudaDevice::CreateStream(const StreamOptions&) {

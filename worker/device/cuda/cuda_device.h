@@ -80,7 +80,9 @@ class CudaDevice : public Device {
   absl::StatusOr<DeviceBuffer> AllocatePinned(size_t bytes) override;
   absl::StatusOr<HostRegistration> RegisterHost(std::span<std::byte> memory) override;
   absl::StatusOr<HostRegistration> RegisterReadOnly(std::span<const std::byte> memory) override;
-  bool IsPinned(std::span<const std::byte> memory) const override;
+  bool IsPinned(std::span<const std::byte> memory) const override {
+    return driver_->pinned_memory()->Contains(memory);
+  }
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream(const StreamOptions& options) override;
   absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override;
   absl::StatusOr<bool> HasLinkTo(const Device& other) const override;
@@ -100,8 +102,6 @@ class CudaDevice : public Device {
   absl::StatusOr<std::string> DescribeFreeMemory() const;
   absl::Status OutOfDeviceMemory(size_t bytes) const;
   void FailWith(absl::Status error) const;
-  void AddPinned(const void* memory, size_t bytes);
-  void RemovePinned(const void* memory);
   // False: the limit would be exceeded.
   bool Reserve(size_t bytes);
 
@@ -123,8 +123,6 @@ class CudaDevice : public Device {
   mutable absl::Status status_ ABSL_GUARDED_BY(mutex_);
   mutable std::string graph_error_ ABSL_GUARDED_BY(mutex_);  // the first; empty: none
   std::map<int64_t, uint64_t> convolutions_ ABSL_GUARDED_BY(mutex_);
-  // Memory of the host that is pinned or registered, and its bytes.
-  std::map<const std::byte*, size_t> pinned_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<GpuMonitor> monitor_;  // may be null; last: its thread uses all above
 };
 

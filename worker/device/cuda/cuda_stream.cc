@@ -1,8 +1,11 @@
 #include "worker/device/cuda/cuda_stream.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/log/log.h"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -61,6 +64,45 @@ bool CudaStream::Begin() const {
 
 void CudaStream::CopyToDevice(void* to, const void* from, size_t bytes) {
   if (bytes == 0 || !Begin()) return;
+  const bool is_direct = is_capturing_ || bytes < PinnedRing::kLeastBytes ||
+                         device_->IsPinned({static_cast<const std::byte*>(from), bytes});
+  if (!is_direct && HasRing()) return CopyInPieces(to, from, bytes);
+  EnqueueCopyToDevice(to, from, bytes);
+}
+
+bool CudaStream::HasRing() {
+  if (has_asked_for_ring_) return ring_ != nullptr;
+  has_asked_for_ring_ = true;
+  absl::StatusOr<std::unique_ptr<PinnedRing>> ring = PinnedRing::Create(device_);
+  if (ring.ok()) {
+    ring_ = *std::move(ring);
+  } else if (!device_->has_failed()) {
+    log::Warning(absl::StrCat(device_->name(),
+                              " copies from memory that is not registered through its driver's "
+                              "buffers, at a fraction of the speed: ",
+                              ring.status().message()));
+  }
+  return ring_ != nullptr;
+}
+
+void CudaStream::CopyInPieces(void* to, const void* from, size_t bytes) {
+  auto* next_to = static_cast<std::byte*>(to);
+  const auto* next = static_cast<const std::byte*>(from);
+  while (bytes > 0) {
+    const absl::StatusOr<PinnedRing::Piece*> piece = ring_->Take();
+    if (!piece.ok()) return;  // the device's error
+    const size_t piece_bytes = std::min(bytes, PinnedRing::kPieceBytes);
+    std::memcpy((*piece)->memory.get(), next, piece_bytes);
+    EnqueueCopyToDevice(next_to, (*piece)->memory.get(), piece_bytes);
+    Record((*piece)->is_free.get());
+    next_to += piece_bytes;
+    next += piece_bytes;
+    bytes -= piece_bytes;
+  }
+}
+
+void CudaStream::EnqueueCopyToDevice(void* to, const void* from, size_t bytes) {
+  if (!Begin()) return;
   const CUresult result =
       device_->driver()->MemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(to), from, bytes, stream_);
   if (result != kSuccess) {

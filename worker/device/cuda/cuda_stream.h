@@ -6,6 +6,7 @@
 #include "worker/device/cuda/cuda_device.h"
 #include "worker/device/cuda/cuda_graph.h"
 #include "worker/device/cuda/cuda_module.h"
+#include "worker/device/cuda/pinned_ring.h"
 #include "worker/device/stream.h"
 
 namespace lockstep::worker::cuda {
@@ -34,7 +35,7 @@ class CudaEvent : public Event {
 class CudaStream : public Stream {
  public:
   // Takes `stream`, which is of `device`.
-  CudaStream(const CudaDevice* device, CUstream stream) : device_(device), stream_(stream) {}
+  CudaStream(CudaDevice* device, CUstream stream) : device_(device), stream_(stream) {}
   // Waits for the work that was enqueued: it cannot be taken back.
   ~CudaStream() override;
 
@@ -56,6 +57,12 @@ class CudaStream : public Stream {
   void Launch(const WorkGraph& graph) override;
 
  private:
+  // From any memory of the host.
+  void EnqueueCopyToDevice(void* to, const void* from, size_t bytes);
+  // Returns when `from` is read.
+  void CopyInPieces(void* to, const void* from, size_t bytes);
+  // False: the driver has to copy with buffers of its own.
+  bool HasRing();
   // False: the device has failed, or the capture.
   bool Begin() const;
   void Fail(CUresult result, absl::string_view call);
@@ -66,8 +73,10 @@ class CudaStream : public Stream {
   // there is none. False after an error, which Fail has got.
   bool Upload(CUgraphExec executable);
 
-  const CudaDevice* const device_;
+  CudaDevice* const device_;
   const CUstream stream_;
+  std::unique_ptr<PinnedRing> ring_;  // null: nothing has needed it, or the host cannot pin it
+  bool has_asked_for_ring_ = false;
   bool is_capturing_ = false;
   absl::Status capture_error_;  // of the capture at hand
   CopiedBytes captured_;        // by its work

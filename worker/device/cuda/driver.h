@@ -9,10 +9,11 @@
 #include "absl/strings/string_view.h"
 #include "worker/device/cuda/driver_api.h"
 #include "worker/device/cuda/launch_lock.h"
+#include "worker/device/cuda/pinned_memory.h"
 
 namespace lockstep::worker::cuda {
 
-// Immutable, thread-safe.
+// Thread-safe.
 class Driver {
  public:
   static constexpr char kLibrary[] = "libcuda.so.1";
@@ -41,6 +42,8 @@ class Driver {
   int version() const { return version_; }
   // Those that CUDA_VISIBLE_DEVICES leaves, at least 1.
   int device_count() const { return device_count_; }
+  // By its devices.
+  PinnedMemory* pinned_memory() const { return &pinned_memory_; }
 
  private:
   explicit Driver(const DriverFunctions& functions) : functions_(functions) {}
@@ -51,6 +54,7 @@ class Driver {
   const DriverFunctions functions_;
   int version_ = 0;
   int device_count_ = 0;
+  mutable PinnedMemory pinned_memory_;
 };
 
 // "13.0" of 13000.
