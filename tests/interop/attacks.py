@@ -5,8 +5,9 @@
 PS, CHIEF and WORKER are addresses. The attacker has no certificate, that of a reader, or that of worker 2, whose process does not
 run: it registers as such and then sends what no worker sends. Prints JSON: {attack: the code of the answer}. With `forever`: makes
 those attacks on the ps that a caller without a role and a worker can repeat, one after another, until it is killed, and prints how
-many calls it has made.
+many calls it has made after each round of them.
 """
+import itertools
 import json
 import os
 import sys
@@ -256,9 +257,9 @@ def main():
     addresses = {"ps": ps, "chief": chief, "worker": worker}
     attacks = Attacks(loaded, folder, addresses, canonical(cluster_file))
     calls = 0
-    while forever:
+    for number in itertools.count(1) if forever else ():
         calls += len(attacks.without_role()) + len(attacks.as_worker())
-        print(f"{calls} calls", flush=True)
+        print(f"round {number}: {calls} calls", flush=True)
     codes = {}
     for group in (attacks.without_role, attacks.as_worker, attacks.parked, attacks.at_the_chief):
         codes.update(group())
