@@ -48,7 +48,9 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
   MemberRecord& member = members_[worker.value()];
   auto& contenders = contenders_[worker.value()];
   if (member.state == MemberState::kLive && member.incarnation != incarnation) {
-    if (contenders.size() >= kMaxContenders) contenders.clear();
+    if (contenders.size() >= kMaxContenders && !contenders.contains(incarnation)) {
+      contenders.clear();
+    }
     const absl::Duration first_asked = contenders.try_emplace(incarnation, now).first->second;
     if (member.is_awaited) {
       const absl::Duration silent_since = std::max(first_asked, member.last_heard);

@@ -86,6 +86,25 @@ TEST_CASE("a second process of a worker that is alive is refused, naming host an
   CHECK(f.membership.Live() == std::vector<LiveMember>{{kW0, kFirst}});
 }
 
+TEST_CASE("of a newcomer among more than 16 it is forgotten when it asked first") {
+  const auto others = GENERATE(15, 16);
+  Fixture f;
+  REQUIRE(f.Register(kW0, kFirst, 0).ok());
+  CHECK(f.Register(kW0, kSecond, 1).value() == Admission::kContended);
+  for (int i = 0; i < others; ++i) {
+    CHECK(f.Register(kW0, Incarnation(100 + i), 1).value() == Admission::kContended);
+  }
+  // The worker lived after all of them asked.
+  REQUIRE(f.BeatAlive(kW0, kFirst, 2).ok());
+  if (others == 15) {
+    CHECK(absl::IsAlreadyExists(f.Register(kW0, kSecond, 3).status()));
+    return;
+  }
+  CHECK(f.Register(kW0, kSecond, 3).value() == Admission::kContended);
+  REQUIRE(f.BeatAlive(kW0, kFirst, 4).ok());
+  CHECK(absl::IsAlreadyExists(f.Register(kW0, kSecond, 5).status()));
+}
+
 TEST_CASE("a call of a dead process that comes late does not turn its successor away") {
   Fixture f;
   REQUIRE(f.Register(kW0, kFirst, 0).ok());
