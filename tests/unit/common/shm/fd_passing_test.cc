@@ -192,6 +192,31 @@ TEST_CASE("A peer that says nothing is dropped") {
   CHECK(recv(silent.get(), &byte, 1, 0) == 0);  // blocks until the server hangs up
 }
 
+TEST_CASE("Of more peers than 256 the next one is heard when one of them has gone") {
+  const auto server = Server();
+  std::vector<FileDescriptor> silent;
+  for (int i = 0; i < 256; ++i) silent.push_back(Visitor(*server));
+  const FileDescriptor next = Visitor(*server);
+  REQUIRE(send(next.get(), "0123456789abcdef", 16, 0) == 16);
+  pollfd answer = {next.get(), POLLIN, 0};
+  CHECK(poll(&answer, 1, 200) == 0);  // milliseconds
+  silent.erase(silent.begin());
+  CHECK(AnswerTo(next).substr(0, 1) == "-");
+}
+
+TEST_CASE("A packet of more than 1 KiB is refused, and its secret still counts") {
+  const auto server = Server();
+  Brought brought;
+  const auto secret = server->Offer(SegmentWith('p'), brought.taken());
+  std::string packet(1025, 0);
+  std::memcpy(packet.data(), &*secret, sizeof *secret);
+  const FileDescriptor visitor = Visitor(*server);
+  REQUIRE(send(visitor.get(), packet.data(), packet.size(), 0) == 1025);
+  CHECK_THAT(AnswerTo(visitor), Catch::Contains("expected a packet of at most 1024 bytes"));
+  CHECK(brought.times == 0);
+  CHECK(ShareMemory(server->socket(), *secret, nullptr, kPatience).ok());
+}
+
 TEST_CASE("An offer that nobody took expires") {
   const auto server = Server(absl::ZeroDuration());
   Brought brought;

@@ -136,6 +136,22 @@ TEST_CASE("a member reads what another one has at a version, a piece at a time")
   CHECK(absl::IsAborted(read(7, 5).status()));
 }
 
+TEST_CASE("a message is refused when it says more than 1 KiB of its elements") {
+  TwoWorkers two;
+  const auto first = two.MakeReducer(0, 1);
+  const auto second = two.MakeReducer(1, 1);
+  const auto send = [&](size_t header_bytes) {
+    SendRequest request = Stranger::RingMessage(two.workers.GroupOf(2, 1, 0), kLength, 0);
+    while (request.ByteSizeLong() < header_bytes) request.mutable_algorithm()->push_back('x');
+    return two.stranger.SendAndWait(request, BytesOf(two.segment));
+  };
+  const absl::Status refused = send(1025);
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK(absl::StrContains(refused.message(), "expected a header of 1024 bytes at most, got 1025"));
+  // Read, and at fault for what it says.
+  CHECK(!absl::StrContains(send(1024).message(), "expected a header"));
+}
+
 TEST_CASE("malformed and foreign bytes are refused and harm nobody") {
   TwoWorkers two;
   const auto first = two.MakeReducer(0, 1);
