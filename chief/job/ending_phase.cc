@@ -159,11 +159,14 @@ std::string EndingPhase::UnfinishedPlaces() const {
   return unfinished == nullptr ? "" : unfinished();
 }
 
-// That of this job's view, or of the job before where this one has set none yet.
+// That of this job's view, or of the job before where this one has set none yet. The step shard may
+// have accepted a view whose answer is yet to come: it refuses the command before.
 const Command* EndingPhase::CommandOfShards() const {
   const Command& own = job_->initialized.view.command();
   if (own.job() != 0) return &own;
-  return job_->lease == nullptr ? nullptr : &job_->lease->command();
+  if (job_->lease == nullptr) return nullptr;
+  const Command& held = job_->lease->command();
+  return job_->announced.term() > held.term() ? &job_->announced : &held;
 }
 
 void EndingPhase::ReleaseShards() {

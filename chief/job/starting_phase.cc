@@ -121,7 +121,11 @@ CommandHooks StartingPhase::MakeHooks() {
               [this](const SetViewRequest& view, StatusCallback done) {
                 ClaimOnDisk([claim = job_->claim.get(),
                              owner = OwnerOf(*job_, view)] { return claim->Enter(owner); },
-                            std::move(done));
+                            [job = job_, command = view.command(),
+                             done = std::move(done)](const absl::Status& status) mutable {
+                              if (status.ok()) job->announced = command;
+                              done(status);
+                            });
               },
           .accepted =
               [this](const SetViewRequest& view, StartPoint start, StatusCallback done) {

@@ -315,6 +315,29 @@ TEST_CASE("a job that is stopped while a ps is awaited for its next start tells 
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kInterrupted);
 }
 
+TEST_CASE("a job that is stopped while its next view is under way names the term of that view") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder.path());
+  f.TakeCommand();
+  f.LoseVariables();
+  f.executor.AwaitWork();
+  f.ps.get_view.Answer(SetViewReply());
+  f.executor.Run();
+  REQUIRE(f.ps.set_view.size() == 1);
+  const Command sent = f.ps.set_view.front().command();
+  CHECK(sent.term() == 2);
+  f.series.Stop(WithExitCode(absl::CancelledError("told to stop"), ExitCode::kInterrupted));
+  f.executor.Run();
+  REQUIRE(f.ps.finishes.size() == 1);
+  CHECK(f.ps.finishes.front().command().term() == sent.term());
+  CHECK(f.ps.finishes.front().command().job() == sent.job());
+  CHECK(f.ps.finishes.front().command().chief() == sent.chief());
+  f.ps.finishes.Answer(FinishReply());
+  f.executor.Run();
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kInterrupted);
+}
+
 TEST_CASE("an operator's stop while the ps are awaited, or a checkpoint is read, is answered") {
   const test::TemporaryFolder folder;
   Fixture f(folder.path());
