@@ -194,17 +194,22 @@ void EndingPhase::ReleaseShards() {
             On<FinishReply>(job_->inputs.executor,
                             [this, shard, answered = std::move(answered)](
                                 const absl::StatusOr<FinishReply>& reply) mutable {
-                              const bool has_answered = reply.ok() || !IsTransient(reply.status());
-                              if (shard == kStepShard && has_answered) step_shard_knows_ = true;
-                              if (reply.ok() || !has_answered) return answered(reply.status());
-                              log::Warning(reply.status().message());
-                              answered(absl::OkStatus());
+                              OnShardTold(shard, reply.status(), std::move(answered));
                             }));
       },
-      [this](const absl::Status&) {
+      [this](const absl::Status& status) {
+        if (!status.ok()) return ConcludeFenced(status);
         if (UnfinishedPlaces().empty()) Conclude();
       });
   release_->Start();
+}
+
+void EndingPhase::OnShardTold(size_t shard, const absl::Status& status, StatusCallback answered) {
+  const bool is_fenced = shard == kStepShard && absl::IsAborted(status);
+  if (is_fenced || IsTransient(status)) return answered(status);
+  step_shard_knows_ |= shard == kStepShard;
+  if (!status.ok()) log::Warning(status.message());
+  answered(absl::OkStatus());
 }
 
 // Standby chiefs hear of the end from the step shard. One that was told to finish tells them
@@ -223,6 +228,12 @@ void EndingPhase::EndLease() {
   };
   if (told_ == Told::kNobody) return lease->Release(std::move(heard));
   lease->EndJob(end_.outcome, std::move(heard));
+}
+
+void EndingPhase::ConcludeFenced(const absl::Status& refusal) {
+  end_.outcome = refusal;
+  if (job_->lease != nullptr) job_->lease->Stop();
+  Conclude();
 }
 
 void EndingPhase::Conclude() {

@@ -45,9 +45,15 @@ class EndingPhase final : public Phase {
   // That the shards know; null: none is known to have heard of the job.
   const Command* CommandOfShards() const;
   void ReleaseShards();
+  // Tells `answered` the error that ends the release, or that is to be repeated, and otherwise OK:
+  // a shard that refuses for another reason has heard it.
+  void OnShardTold(size_t shard, const absl::Status& status, StatusCallback answered);
   // Where copies of shards are and have not heard the end; empty: nowhere.
   std::string UnfinishedPlaces() const;
   void EndLease();
+  // The step shard has another chief: what the shards are told is that one's. A shard that it has
+  // not told yet would still obey this one.
+  void ConcludeFenced(const absl::Status& refusal);
   void Conclude();
 
   JobState* const job_;
@@ -57,7 +63,7 @@ class EndingPhase final : public Phase {
   std::optional<Drain> drain_;
   Told told_ = Told::kEverybody;
   bool releases_shards_ = false;
-  bool step_shard_knows_ = false;      // that the job is over, or refuses to hear it
+  bool step_shard_knows_ = false;      // that the job is over, or has lost it
   std::optional<ShardCalls> release_;  // Finish
 };
 

@@ -1,8 +1,9 @@
-// A chief that takes over after the last step of a job whose shards have copies.
+// The end of a job: what a chief that takes over saves, and whom one that was replaced tells.
 #include <catch2/catch.hpp>
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "tests/unit/chief/job/real_shards_fixture.h"
 
@@ -79,6 +80,59 @@ TEST_CASE("a last version that is saved is not saved again because a shard keeps
   REQUIRE(cluster.ended.has_value());
   CHECK(cluster.ended->ok());
   CHECK(cluster.job->record().checkpoint.empty());
+}
+
+// As another chief that the step shard has accepted, and no other shard yet.
+void TakeStepShard(Cluster* cluster, uint64_t term) {
+  SetViewRequest request;
+  request.mutable_command()->set_job(9);
+  request.mutable_command()->set_term(term);
+  request.mutable_command()->set_chief(77);
+  request.set_epoch(cluster->job->plan().epoch.value());
+  absl::Status taken = absl::UnknownError("no answer");
+  cluster->controls[0]->Call(kSetView, request, [&](const absl::StatusOr<SetViewReply>& reply) {
+    taken = reply.status();
+  });
+  INFO(taken.ToString());
+  REQUIRE(taken.ok());
+}
+
+// Counts the calls that tell a shard that the job is over.
+class CountedFinishes final : public PsControl {
+ public:
+  explicit CountedFinishes(std::unique_ptr<PsControl> shard) : shard_(std::move(shard)) {}
+  void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
+             google::protobuf::MessageLite* reply, StatusCallback done) override {
+    if (absl::string_view(method.path) == kFinish.path) ++count;
+    shard_->Start(method, request, reply, std::move(done));
+  }
+
+  int count = 0;
+
+ private:
+  const std::unique_ptr<PsControl> shard_;
+};
+
+TEST_CASE("a chief whose end the step shard refuses tells no other ps that the job is over") {
+  const test::TemporaryFolder root;
+  JobPlan plan = Plan(2, root.path());
+  plan.cluster.other_chiefs = {"127.0.0.1:5"};
+  Cluster cluster(plan);
+  auto counted = std::make_unique<CountedFinishes>(std::move(cluster.controls[1]));
+  const CountedFinishes& other = *counted;
+  cluster.controls[1] = std::move(counted);
+  cluster.StartChief(plan);
+  REQUIRE(cluster.Register().ready());
+  TrainTo(&cluster, 0, 2);
+  cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 2));
+  REQUIRE_FALSE(cluster.ended.has_value());  // the worker is told first
+  TakeStepShard(&cluster, 8);
+  cluster.Pass(absl::Seconds(10));
+  REQUIRE(cluster.ended.has_value());
+  CHECK(other.count == 0);
+  INFO(cluster.ended->ToString());
+  CHECK(ExitCodeFor(*cluster.ended) == ExitCode::kFenced);
+  CHECK(absl::StrContains(cluster.ended->message(), "term 2 is over: the shard is in term 8"));
 }
 
 }  // namespace
