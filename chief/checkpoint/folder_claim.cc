@@ -7,7 +7,6 @@
 #include "common/base/status_macros.h"
 #include "common/fs/folder.h"
 #include "common/fs/path.h"
-#include "common/log/log.h"
 
 namespace lockstep::chief {
 namespace {
@@ -77,7 +76,7 @@ absl::Status FolderClaim::Enter(const FolderOwner& wanted) {
   LOCKSTEP_RETURN_IF_ERROR(CheckMayTake(owner, wanted));
   absl::Status locked = Lock(wanted, owner);
   if (locked.ok() || absl::IsFailedPrecondition(locked)) return locked;
-  log::Warning(absl::StrCat(locked.message(), "; tried again with the first save"));
+  AddWarning(locked);
   return absl::OkStatus();
 }
 
@@ -95,10 +94,22 @@ absl::Status FolderClaim::Take(FolderOwner wanted) {
   if (!IsFolder(root_)) return absl::OkStatus();
   absl::Status written = Write(wanted);
   if (written.ok() || absl::IsAborted(written)) return written;
-  log::Warning(absl::StrCat(written.message(), "; tried again with the first save"));
+  AddWarning(written);
   absl::MutexLock lock(&mutex_);
   is_owed_ = true;
   return absl::OkStatus();
+}
+
+void FolderClaim::AddWarning(const absl::Status& failure) {
+  absl::MutexLock lock(&mutex_);
+  warnings_.push_back(absl::StrCat(
+      failure.message(), "; tried again with the first save. Remedy: let this user write into ",
+      root_, ", on a disk that has room"));
+}
+
+std::vector<std::string> FolderClaim::TakeWarnings() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(warnings_, {});
 }
 
 std::optional<FolderOwner> FolderClaim::owed_owner() const {

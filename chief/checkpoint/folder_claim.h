@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -35,6 +36,9 @@ class FolderClaim {
   // The step shard has accepted the command: writes OWNER.json. The origin of an epoch that goes on
   // stays. Errors as Enter; what cannot be written, on a full disk, is left to Ensure.
   absl::Status Take(FolderOwner wanted);
+  // What Enter and Take could not do since the last call, and what the user can do. Does not wait
+  // for the disk.
+  std::vector<std::string> TakeWarnings();
   // Before a checkpoint is committed: does what Enter and Take could not. Errors as theirs, and as
   // WriteError says.
   absl::Status Ensure();
@@ -64,6 +68,7 @@ class FolderClaim {
                             const FolderOwner& wanted) const;
   absl::Status Write(const FolderOwner& wanted) const;
   FolderOwner wanted() const;
+  void AddWarning(const absl::Status& failure);
 
   const std::string root_;
   std::atomic<bool> is_abandoned_ = false;
@@ -71,6 +76,7 @@ class FolderClaim {
   std::optional<FileLock> lock_ ABSL_GUARDED_BY(mutex_);
   FolderOwner wanted_ ABSL_GUARDED_BY(mutex_);
   bool is_owed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::string> warnings_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep::chief

@@ -159,6 +159,7 @@ void StartingPhase::RunOnDisk(absl::AnyInvocable<absl::Status()> work, StatusCal
   is_disk_busy_ = true;
   disk_.Run(std::move(work), [this, done = std::move(done)](absl::Status status) mutable {
     is_disk_busy_ = false;
+    for (std::string& warning : job_->claim->TakeWarnings()) job_->Warn(std::move(warning));
     if (!stopped_) return done(std::move(status));
     // Another chief may have the folder.
     if (job_->lease == nullptr) job_->claim->ReleaseLock();

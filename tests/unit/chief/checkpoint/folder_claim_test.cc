@@ -33,6 +33,16 @@ absl::Status Claim(FolderClaim* claim, const FolderOwner& wanted) {
 
 FolderOwner OwnerOf(const TemporaryFolder& root) { return **ReadOwner(root.path()); }
 
+// Once, of this file.
+void CheckWarns(FolderClaim* claim, const std::string& file) {
+  const std::vector<std::string> warnings = claim->TakeWarnings();
+  REQUIRE(warnings.size() == 1);
+  INFO(warnings[0]);
+  CHECK(warnings[0].starts_with(file));
+  CHECK(absl::StrContains(warnings[0], "; tried again with the first save. Remedy: "));
+  CHECK(claim->TakeWarnings().empty());
+}
+
 TEST_CASE("a chief owns the folder until another one has taken it") {
   const TemporaryFolder root;
   FolderClaim first(root.path());
@@ -120,6 +130,7 @@ TEST_CASE("a folder that could not be written to is claimed with the first save"
   FolderClaim unlocked(blocked.path());
   CHECK(Claim(&unlocked, wanted).ok());
   CHECK(OwnerOf(blocked) == wanted);
+  CheckWarns(&unlocked, blocked.Path("LOCK"));
 }
 
 TEST_CASE(
@@ -138,6 +149,7 @@ TEST_CASE(
   ::setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   CHECK(claimed.ok());
+  CheckWarns(&claim, root.Path("OWNER.json"));
   CHECK_FALSE(saved.ok());
   CHECK_FALSE(ReadOwner(root.path())->has_value());
   // The lock holds, though nobody can say whose it is.

@@ -80,6 +80,18 @@ TEST_CASE("a job that begins in the folder of another one that lives is refused 
   CHECK(OwnerOf(root) == owner);
 }
 
+TEST_CASE("a folder that cannot be locked is told to the user, with what to do") {
+  const test::TemporaryFolder root;
+  root.Write("LOCK/in", "the way");
+  Cluster cluster(Plan(8, root.path()));
+  const ProcessStatus status = cluster.Status();
+  REQUIRE(status.job().warnings_size() == 1);
+  const std::string& text = status.job().warnings(0).text();
+  INFO(text);
+  CHECK(text.starts_with(root.Path("LOCK") + ": cannot open: "));
+  CHECK(absl::StrContains(text, "; tried again with the first save. Remedy: "));
+}
+
 TEST_CASE("a shard does not write into a folder that another job owns") {
   const test::TemporaryFolder root;
   Cluster cluster(Plan(8, root.path()));
