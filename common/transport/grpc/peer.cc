@@ -1,5 +1,7 @@
 #include "common/transport/grpc/peer.h"
 
+#include <string>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/annotate.h"
@@ -13,6 +15,17 @@ absl::string_view Reason(absl::string_view message) {
   constexpr absl::string_view kStory = "Failed to connect to remote host: ";
   const size_t story = message.rfind(kStory);
   return story == absl::string_view::npos ? message : message.substr(story + kStory.size());
+}
+
+// Where gRPC could not look up the peer's name: which name that is, why, and what to do. Otherwise
+// empty. The name service's own words come last.
+std::string LookupFailure(const ClientOptions& peer, absl::string_view message) {
+  if (!absl::StrContains(message, "DNS resolution failed for ")) return "";
+  const absl::string_view address = peer.address;
+  constexpr absl::string_view kSeparator = ": ";
+  return absl::StrCat("the name ", address.substr(0, address.rfind(':')), " does not resolve: ",
+                      message.substr(message.rfind(kSeparator) + kSeparator.size()),
+                      ". Remedy: correct the address, or the name service");
 }
 
 // What to do where two processes do not agree on TLS: gRPC says only how the connection ended.
@@ -47,9 +60,12 @@ absl::Status NamePeer(const ClientOptions& peer, absl::string_view method, absl:
   if (IsNoVariables(status)) return LostVariablesError(who);
   const absl::string_view call = method.substr(method.rfind('/') + 1);
   switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kUnavailable: {
+      const std::string lookup = LookupFailure(peer, status.message());
       return absl::UnavailableError(absl::StrCat(
-          who, " is not available: ", Reason(status.message()), TlsRemedy(status.message())));
+          who, " is not available: ", lookup.empty() ? Reason(status.message()) : lookup,
+          TlsRemedy(status.message())));
+    }
     case absl::StatusCode::kDeadlineExceeded:
       return absl::DeadlineExceededError(
           absl::StrCat(who, " did not answer ", call, " within ", absl::FormatDuration(deadline)));
