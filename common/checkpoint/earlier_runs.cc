@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/annotate.h"
+#include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/folder.h"
@@ -38,6 +40,19 @@ absl::StatusOr<std::string> MakeNewFolder(const std::string& root) {
   while (IsFolder(path));
   LOCKSTEP_RETURN_IF_ERROR(MakeFolders(path));
   return path;
+}
+
+// A manifest that is missing or damaged makes no checkpoint. Any other one may be read later, by
+// this build or a newer one, and is of some epoch.
+bool MayHaveEpoch(const absl::Status& unread) {
+  return !absl::IsNotFound(unread) && !absl::IsDataLoss(unread);
+}
+
+absl::Status UnknownEpoch(const std::string& root, int64_t step, const absl::Status& unread) {
+  return SetRemedy(
+      Annotate(unread, absl::StrCat(root, " has no ", kOwnerFile,
+                                    ", so that each manifest there must tell its epoch")),
+      absl::StrCat("let the chief read it, or move ", CheckpointName(step), " out of ", root));
 }
 
 }  // namespace
@@ -77,9 +92,16 @@ absl::StatusOr<uint64_t> HighestEpoch(const std::string& root) {
   LOCKSTEP_ASSIGN_OR_RETURN(const bool has_folder, FindFolder(root));
   if (!has_folder) return uint64_t{0};
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root));
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
   uint64_t highest = owner.has_value() ? owner->epoch : 0;
-  for (const HistoryPoint& point : points) highest = std::max(highest, point.epoch);
+  for (const int64_t step : steps) {
+    const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, step));
+    if (manifest.ok()) {
+      highest = std::max(highest, manifest->epoch);
+    } else if (!owner.has_value() && MayHaveEpoch(manifest.status())) {
+      return UnknownEpoch(root, step, manifest.status());
+    }
+  }
   return highest;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/checkpoint/earlier_runs.h"
 #include "common/checkpoint/folder.h"
 #include "common/fs/folder.h"
 #include "common/fs/fs_error.h"
@@ -184,6 +185,34 @@ TEST_CASE("a run whose own checkpoint cannot be read does not go back to where i
   const absl::StatusOr<std::string> source = FindSource(root.path());
   Repair(root);
   CHECK(IsStorageFailure(source.status()));
+}
+
+TEST_CASE("a new run shares its epoch with no checkpoint that the disk does not show") {
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
+  Repair(root);
+  SavingJob job(root.path(), 1, /*keep_last=*/3);
+  REQUIRE(job.Take().ok());
+  REQUIRE(job.Save(1).ok());
+  const uint64_t epoch = ReadManifest(root.Path("ckpt-1"))->epoch;
+  const std::string operation = GENERATE("open", "read");
+  const bool has_owner = GENERATE(true, false);
+  if (!has_owner) std::filesystem::remove(root.Path("OWNER.json"));
+  SetDiskFaults(absl::StrCat(root.Path("ckpt-1"), ",", operation, ",manifest.json,*,EIO"));
+  const absl::StatusOr<uint64_t> highest = HighestEpoch(root.path());
+  Repair(root);
+  INFO(highest.status().ToString());
+  if (has_owner) {
+    // The owner's epoch is none below those of its checkpoints.
+    REQUIRE(highest.ok());
+    CHECK(*highest == epoch);
+  } else {
+    CHECK(IsStorageFailure(highest.status()));
+    const std::string text(highest.status().message());
+    CHECK(absl::StrContains(text, root.Path("ckpt-1/manifest.json")));
+    CHECK(absl::StrContains(text, "no OWNER.json"));
+    CHECK(absl::StrContains(text, ". Remedy: let the chief read it, or move ckpt-1 out of "));
+    CHECK(*HighestEpoch(root.path()) == epoch);
+  }
 }
 
 TEST_CASE("a save that fails leaves nothing that takes room") {

@@ -1,8 +1,11 @@
 #include "common/checkpoint/earlier_runs.h"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/json_checksum.h"
 #include "common/checkpoint/owner.h"
 #include "common/fs/folder.h"
 #include "common/tensor/tensor.h"
@@ -79,6 +82,27 @@ TEST_CASE("the highest epoch of a folder is that of its checkpoints or of its ow
   }
   folder.Write("OWNER.json", "damaged");
   CHECK(absl::IsDataLoss(HighestEpoch(folder.path()).status()));
+}
+
+// As a newer Lockstep would write it.
+void WriteNewerManifest(const test::TemporaryFolder& folder, const std::string& checkpoint) {
+  nlohmann::json manifest = {
+      {"format", "lockstep-checkpoint"}, {"format_version", 1000}, {"epoch", 9}};
+  AddChecksum("manifest_crc32c", &manifest);
+  folder.Write(checkpoint + "/manifest.json", manifest.dump());
+}
+
+TEST_CASE("the epoch of a checkpoint in an unknown format is known from the owner alone") {
+  const test::TemporaryFolder folder;
+  WriteCheckpoint(folder.path(), 500, 3);
+  WriteNewerManifest(folder, "ckpt-900");
+  const absl::Status status = HighestEpoch(folder.path()).status();
+  INFO(status.ToString());
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK(absl::StrContains(status.message(), folder.Path("ckpt-900/manifest.json")));
+  CHECK(absl::StrContains(status.message(), "Remedy: "));
+  REQUIRE(WriteOwner(folder.path(), {.epoch = 9}, nullptr).ok());
+  CHECK(*HighestEpoch(folder.path()) == 9);
 }
 
 }  // namespace
