@@ -233,6 +233,8 @@ absl::Status RunWithFiles(const DaemonContext& daemon, const Backend& backend, S
 
 absl::Status RunWorker(const DaemonContext& daemon) {
   LOCKSTEP_RETURN_IF_ERROR(CheckNotNegative("--threads", absl::GetFlag(FLAGS_threads), "CPUs"));
+  LOCKSTEP_RETURN_IF_ERROR(CheckDuration("--sleep", absl::GetFlag(FLAGS_sleep)));
+  LOCKSTEP_RETURN_IF_ERROR(CheckDuration("--stall", absl::GetFlag(FLAGS_stall)));
   LOCKSTEP_ASSIGN_OR_RETURN(const Backend backend, BackendOfFlag());
   log::Info(absl::StrCat("computes on ", backend.description(), ", with ",
                          CountText(static_cast<uint64_t>(Threads()), "thread")));

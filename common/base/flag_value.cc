@@ -17,4 +17,11 @@ absl::Status CheckSeconds(absl::string_view flag, double value) {
                                  ". Remedy: leave it out for its default"));
 }
 
+absl::Status CheckDuration(absl::string_view flag, absl::Duration value) {
+  if (value >= absl::ZeroDuration()) return absl::OkStatus();
+  return UsageError(absl::StrCat(flag, ": expected a duration, 0 or more, got ",
+                                 absl::FormatDuration(value),
+                                 ". Remedy: leave it out for its default"));
+}
+
 }  // namespace lockstep

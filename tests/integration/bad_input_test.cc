@@ -135,6 +135,10 @@ TEST_CASE("flags with values that mean nothing are refused before the job") {
   CheckEnds(with(cluster.Ps(0), "--log_level=loud"), 64, {"got \"loud\". Remedy: "});
   CheckEnds(with(cluster.Worker(0), "--sleep=abc"), 64,
             {"--sleep: expected a duration such as 50ms, got \"abc\". Remedy: "});
+  for (const std::string flag : {"--sleep", "--stall"}) {
+    CheckEnds(with(cluster.Worker(0), flag + "=-50ms"), 64,
+              {flag + ": expected a duration, 0 or more, got -50ms. Remedy: "});
+  }
 }
 
 TEST_CASE("help and version of each program are short, complete and no mistake") {
