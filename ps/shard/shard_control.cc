@@ -112,6 +112,12 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
   const bool was_copy = view_.is_copy();
   const bool makes_copy = view.is_copy && view.makes_copy && view_.IsNew(view);
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
+  if (was_copy && !view.is_copy && view.epoch == epoch) {
+    // A copy that cannot serve yet stays as it is: the chief that asks may die before it asks
+    // again.
+    LOCKSTEP_RETURN_IF_ERROR(ShardView(view_).SetView(view, Hosted()));
+    LOCKSTEP_RETURN_IF_ERROR(BecomePrimary(view, deferred));
+  }
   LOCKSTEP_RETURN_IF_ERROR(view_.SetView(view, Hosted()));
   if (view_.epoch() > epoch) {
     *ended = DropVariables(
@@ -133,7 +139,6 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
     mutex_.AssertHeld();
     return !view_.IsMember(of.first);
   });
-  if (view_.is_copy() && !view.is_copy) LOCKSTEP_RETURN_IF_ERROR(BecomePrimary(view, deferred));
   if (EpochState* const state = gate_.state()) {
     state->mu.AssertHeld();
     if (state->AnyCopy() == nullptr && !view.makes_copy) view_.GoOnAlone();
@@ -228,14 +233,14 @@ absl::Status Shard::BecomePrimary(const View& view, DeferredCallbacks* deferred)
   EpochState* const state = gate_.state();
   if (state != nullptr) {
     state->mu.AssertHeld();
-    state->receiver.AbandonIf(
-        [](const PushKey& key) { return key.incarnation == kPrimaryOfCopy.incarnation; }, deferred);
     for (size_t variable = 0; variable < state->variables.catalog.size(); ++variable) {
       if (state->step.accumulator(variable).num_accumulated() == 0) continue;
       return absl::UnavailableError(absl::StrCat("the copy of shard ", view_.shard().value(),
                                                  " still applies step ",
                                                  state->step.shard_step().value(), ": try again"));
     }
+    state->receiver.AbandonIf(
+        [](const PushKey& key) { return key.incarnation == kPrimaryOfCopy.incarnation; }, deferred);
     state->driver->EndTerm(absl::AbortedError("the copy serves the workers now"), deferred);
     if (state->tokens != nullptr) state->tokens->Restore(view.committed, deferred);
   }
