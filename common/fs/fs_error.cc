@@ -54,9 +54,10 @@ absl::Status ReadError(const std::string& path, absl::string_view action, int er
 }
 
 bool IsStorageFailure(const absl::Status& status) {
+  // RESOURCE_EXHAUSTED of an input: this process, or the system, is short of descriptors or memory.
+  const bool may_pass = absl::IsInternal(status) || absl::IsResourceExhausted(status);
   const ExitCode code = ExitCodeFor(status);
-  return absl::IsInternal(status) &&
-         (code == ExitCode::kIoError || code == ExitCode::kInputNotFound);
+  return may_pass && (code == ExitCode::kIoError || code == ExitCode::kInputNotFound);
 }
 
 absl::Status WriteError(const std::string& path, absl::string_view action, int error_number) {
