@@ -14,6 +14,7 @@
 #include "common/client/status_client.h"
 #include "tests/chaos/host_network.h"
 #include "tests/chaos/ledger.h"
+#include "tests/chaos/process_faults.h"
 #include "tests/chaos/proxy_network.h"
 
 namespace lockstep::test {
@@ -131,36 +132,30 @@ std::optional<FaultTasks> ChaosJob::TasksOf(const Fault& fault) const {
   return tasks;
 }
 
-void ChaosJob::Inject(const Fault& fault, const FaultTasks& tasks) {
-  ChaosTask& hit = task(tasks.task);
+std::vector<ChaosTask*> ChaosJob::KilledBy(const Fault& fault, const FaultTasks& hit) const {
+  std::vector<ChaosTask*> killed;
+  for (const auto& each : tasks_) {
+    if (fault.target == FaultTarget::kAll || each->id() == hit.task || each->id() == hit.peer) {
+      killed.push_back(each.get());
+    }
+  }
+  return killed;
+}
+
+std::unique_ptr<OngoingFault> ChaosJob::Inject(const Fault& fault, const FaultTasks& tasks) {
+  ChaosTask* const hit = &task(tasks.task);
   switch (fault.kind) {
     case FaultKind::kKill:
-      if (fault.target == FaultTarget::kAll) {
-        for (const auto& each : tasks_) each->End(SIGKILL);
-        return;
-      }
-      if (tasks.peer.has_value()) task(*tasks.peer).End(SIGKILL);
-      return hit.End(SIGKILL);
+      return KillTasks(KilledBy(fault, tasks));
     case FaultKind::kTerminate:
-      return hit.End(SIGTERM);
+      return TerminateTask(hit);
     case FaultKind::kStop:
-      return hit.Signal(SIGSTOP);
-    case FaultKind::kFullDisk: {
-      const std::string fault_of_write =
-          absl::StrCat(cluster_.folder().Path("checkpoints"), ",write,-shard-,");
-      hit.SetNextEnvironment({"LD_PRELOAD=" + Binary("tests/support/preloaded_disk_faults.so"),
-                              absl::StrCat("LOCKSTEP_DISK_FAULTS=", fault_of_write, "1,ENOSPC;",
-                                           fault_of_write, "2,ENOSPC")});
-      return hit.End(SIGKILL);
-    }
+      return StopTask(hit);
+    case FaultKind::kFullDisk:
+      return FillDisk(hit, cluster_.folder().Path("checkpoints"));
     default:
       return network_->Inject(fault, tasks);
   }
-}
-
-void ChaosJob::Heal(const Fault& fault, const FaultTasks& tasks) {
-  if (fault.kind == FaultKind::kStop) return task(tasks.task).Signal(SIGCONT);
-  network_->Heal(fault, tasks);
 }
 
 std::vector<std::string> ChaosJob::Tend(StepWatch* watch) {

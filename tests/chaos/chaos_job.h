@@ -17,6 +17,7 @@
 #include "tests/chaos/chaos_options.h"
 #include "tests/chaos/chaos_task.h"
 #include "tests/chaos/fault.h"
+#include "tests/chaos/ongoing_fault.h"
 #include "tests/chaos/step_watch.h"
 #include "tests/chaos/task_id.h"
 #include "tests/integration/cluster.h"
@@ -33,9 +34,8 @@ class ChaosJob {
   // Starts everybody.
   explicit ChaosJob(const ChaosOptions& options);
 
-  void Inject(const Fault& fault, const FaultTasks& tasks);
-  // Ends what lasts of it.
-  void Heal(const Fault& fault, const FaultTasks& tasks);
+  // The job outlives it.
+  std::unique_ptr<OngoingFault> Inject(const Fault& fault, const FaultTasks& tasks);
   // Whom `fault` hits now; nullopt while no chief commands, if it takes one to know.
   std::optional<FaultTasks> TasksOf(const Fault& fault) const;
 
@@ -72,6 +72,8 @@ class ChaosJob {
   // Of the chiefs that answer, the only one that does not stand by.
   std::optional<int> Commander() const;
   ChaosTask& task(const TaskId& id) const;
+  // Those that a kill ends.
+  std::vector<ChaosTask*> KilledBy(const Fault& fault, const FaultTasks& hit) const;
 
   const int num_workers_;
   const bool has_copies_;

@@ -92,18 +92,18 @@ ChaosRun::Injected ChaosRun::Inject(const Fault& fault, const FaultTasks& tasks)
   Injected injected = {.outcome = {.fault = fault},
                        .tasks = tasks,
                        .detection = Detection(job_->tasks(), fault, tasks),
-                       .at = Now(),
-                       .is_healed = !Lasts(fault.kind)};
-  job_->Inject(fault, tasks);
+                       .at = Now()};
+  injected.fault = job_->Inject(fault, tasks);
   return injected;
 }
 
-bool ChaosRun::HealInTime(std::vector<Injected>* round) {
+bool ChaosRun::AdvanceFaults(std::vector<Injected>* round) {
   bool all = true;
   for (Injected& injected : *round) {
     if (injected.is_healed) continue;
-    injected.is_healed = Now() - injected.at >= injected.outcome.fault.lasts;
-    if (injected.is_healed) job_->Heal(injected.outcome.fault, injected.tasks);
+    injected.is_healed = injected.fault->Advance(watch_.num_advances()) &&
+                         Now() - injected.at >= injected.outcome.fault.lasts;
+    if (injected.is_healed) injected.fault->Heal();
     all = all && injected.is_healed;
   }
   return all;
@@ -134,6 +134,8 @@ bool ChaosRun::RunRound() {
   std::vector<Injected> round;
   for (const auto& [fault, tasks] : faults) round.push_back(Inject(fault, tasks));
   int advances_when_healed = -1;
+  int parts = 1;
+  for (const Injected& injected : round) parts = std::max(parts, injected.fault->num_parts());
   const bool recovers = TendUntil(
       [&] {
         for (Injected& injected : round) {
@@ -141,11 +143,11 @@ bool ChaosRun::RunRound() {
           if (!injected.is_healed || !injected.tasks.peer.has_value())
             injected.detection.ReadLogs();
         }
-        if (!HealInTime(&round) || !job_->all_up() || !AreFullDisksMet(round)) return false;
+        if (!AdvanceFaults(&round) || !job_->all_up() || !AreFullDisksMet(round)) return false;
         if (advances_when_healed < 0) advances_when_healed = watch_.num_advances();
         return watch_.num_advances() >= advances_when_healed + kAdvances;
       },
-      kRecovery);
+      kRecovery * parts);
   const absl::Duration pause = watch_.LongestPause(Now());
   absl::Duration allowed;
   for (const auto& [fault, tasks] : faults) allowed += AllowedPause(fault, ChaosJob::kLease);

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/chaos/chaos_job.h"
 #include "tests/chaos/detection.h"
+#include "tests/chaos/ongoing_fault.h"
 #include "tests/chaos/report.h"
 #include "tests/chaos/schedule.h"
 #include "tests/chaos/usage.h"
@@ -38,7 +41,8 @@ class ChaosRun {
     FaultTasks tasks;
     Detection detection;
     absl::Duration at;
-    bool is_healed;
+    std::unique_ptr<OngoingFault> fault;
+    bool is_healed = false;
   };
   // False: something is wrong.
   bool Tend();
@@ -46,8 +50,8 @@ class ChaosRun {
   // Tends the job until `done`, or for so long: false.
   bool TendUntil(const std::function<bool()>& done, absl::Duration patience);
   Injected Inject(const Fault& fault, const FaultTasks& tasks);
-  // Whether all are healed.
-  bool HealInTime(std::vector<Injected>* round);
+  // Goes on with what is not healed; whether all are.
+  bool AdvanceFaults(std::vector<Injected>* round);
   // Whether a save has failed on each disk that is full and is written to, and the chief has said
   // so.
   bool AreFullDisksMet(const std::vector<Injected>& round) const;

@@ -57,7 +57,7 @@ void HostNetwork::SetBlocked(const Fault& fault, const FaultTasks& tasks, bool i
   if (fault.kind == FaultKind::kPairPartition) network_.SetBlocked(to, from, is_blocked);
 }
 
-void HostNetwork::Inject(const Fault& fault, const FaultTasks& tasks) {
+void HostNetwork::Disturb(const Fault& fault, const FaultTasks& tasks) {
   switch (fault.kind) {
     case FaultKind::kHostGone:
       return network_.SetLink(HostOf(tasks.task), VirtualNetwork::Link::kDown);
@@ -71,7 +71,7 @@ void HostNetwork::Inject(const Fault& fault, const FaultTasks& tasks) {
   }
 }
 
-void HostNetwork::Heal(const Fault& fault, const FaultTasks& tasks) {
+void HostNetwork::Restore(const Fault& fault, const FaultTasks& tasks) {
   if (tasks.peer.has_value()) return SetBlocked(fault, tasks, false);
   network_.SetLink(HostOf(tasks.task), VirtualNetwork::Link::kFast);
 }

@@ -22,10 +22,10 @@ class HostNetwork : public ChaosNetwork {
   std::vector<std::string> CommandOf(const TaskId& task,
                                      std::vector<std::string> command) const override;
   std::string StatusAddressOf(const TaskId& task) const override;
-  void Inject(const Fault& fault, const FaultTasks& tasks) override;
-  void Heal(const Fault& fault, const FaultTasks& tasks) override;
 
  private:
+  void Disturb(const Fault& fault, const FaultTasks& tasks) override;
+  void Restore(const Fault& fault, const FaultTasks& tasks) override;
   // Ps, workers, chiefs.
   int HostOf(const TaskId& task) const;
   std::string AddressOf(const TaskId& task) const;

@@ -46,7 +46,7 @@ std::string ProxyNetwork::StatusAddressOf(const TaskId& task) const {
   return ListenAddressOf(task);
 }
 
-void ProxyNetwork::Inject(const Fault& fault, const FaultTasks& tasks) {
+void ProxyNetwork::Disturb(const Fault& fault, const FaultTasks& tasks) {
   FaultProxy* const proxy = ProxyOf(tasks.task);
   switch (fault.kind) {
     case FaultKind::kReset:
@@ -66,7 +66,7 @@ void ProxyNetwork::Inject(const Fault& fault, const FaultTasks& tasks) {
   }
 }
 
-void ProxyNetwork::Heal(const Fault&, const FaultTasks& tasks) {
+void ProxyNetwork::Restore(const Fault&, const FaultTasks& tasks) {
   FaultProxy* const proxy = ProxyOf(tasks.task);
   proxy->StopAll(false);
   proxy->SetBytesPerSecond(0);

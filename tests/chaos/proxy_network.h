@@ -21,10 +21,10 @@ class ProxyNetwork : public ChaosNetwork {
   std::vector<std::string> CommandOf(const TaskId& task,
                                      std::vector<std::string> command) const override;
   std::string StatusAddressOf(const TaskId& task) const override;
-  void Inject(const Fault& fault, const FaultTasks& tasks) override;
-  void Heal(const Fault& fault, const FaultTasks& tasks) override;
 
  private:
+  void Disturb(const Fault& fault, const FaultTasks& tasks) override;
+  void Restore(const Fault& fault, const FaultTasks& tasks) override;
   // Of a ps or a chief, in ports_ and proxies_.
   size_t NumberOf(const TaskId& task) const;
   const std::string& ListenAddressOf(const TaskId& task) const;

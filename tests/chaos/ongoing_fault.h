@@ -1,0 +1,20 @@
+// A fault of a job from its injection until it is healed.
+#pragma once
+
+namespace lockstep::test {
+
+// Injects the fault when it is made. From one thread.
+class OngoingFault {
+ public:
+  virtual ~OngoingFault() = default;
+
+  // Called while the job is tended: does what is to be done next. `num_advances`: answers with new
+  // steps since the fault was made. True: all of it is done, but for Heal.
+  virtual bool Advance(int /*num_advances*/) { return true; }
+  // Ends what lasts of it. Once, after Advance has returned true.
+  virtual void Heal() {}
+  // Parts of the fault after each of which the job trains again.
+  virtual int num_parts() const { return 1; }
+};
+
+}  // namespace lockstep::test
