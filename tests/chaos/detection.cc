@@ -6,25 +6,36 @@
 namespace lockstep::test {
 namespace {
 
-constexpr char kDiskIsFull[] = "No space left on device";
-
 absl::Duration Now() { return Clock::Real()->Monotonic(); }
 
 }  // namespace
 
 Detection::Detection(const std::vector<std::unique_ptr<ChaosTask>>& tasks, const Fault& fault,
                      const FaultTasks& hit)
-    : begin_(Now()), is_of_pair_(fault.peer.has_value()) {
-  // Of the kill that comes before a full disk, the name would tell.
-  const std::string sign = fault.kind == FaultKind::kFullDisk ? kDiskIsFull : NameOf(hit.task);
+    : begin_(Now()), sign_(SignOf(fault)) {
   for (const auto& task : tasks) {
-    const size_t read_to = task->LogFrom(0).size();
-    if (is_of_pair_ && task->id() == hit.task) {
-      sources_.push_back({task.get(), NameOf(*hit.peer), read_to});
-    } else if (is_of_pair_ ? task->id() == hit.peer : task->id() != hit.task) {
-      sources_.push_back({task.get(), sign, read_to});
-    }
+    if (!IsWitness(task->id(), hit)) continue;
+    const TaskId named = task->id() == hit.task && hit.peer.has_value() ? *hit.peer : hit.task;
+    sources_.push_back({.task = task.get(),
+                        .sign = sign_.text.empty() ? NameOf(named) : sign_.text,
+                        .read_to = task->LogFrom(0).size()});
   }
+}
+
+bool Detection::IsWitness(const TaskId& task, const FaultTasks& hit) const {
+  switch (sign_.log) {
+    case Sign::Log::kOthers:
+      return task != hit.task;
+    case Sign::Log::kBoth:
+      return task == hit.task || task == hit.peer;
+    case Sign::Log::kOwn:
+      return task == hit.task;
+    case Sign::Log::kChiefs:
+      return task.role == Role::kChief;
+    case Sign::Log::kNobodies:
+      return false;
+  }
+  return false;
 }
 
 bool Detection::LookAt(Source* source) {
@@ -37,8 +48,9 @@ bool Detection::LookAt(Source* source) {
 }
 
 void Detection::ReadLogs() {
+  const bool is_of_pair = sign_.log == Sign::Log::kBoth;
   const bool is_over =
-      is_of_pair_ ? after_by_both_ != absl::InfiniteDuration() : after_ != absl::InfiniteDuration();
+      is_of_pair ? after_by_both_ != absl::InfiniteDuration() : after_ != absl::InfiniteDuration();
   if (is_over) return;
   size_t found = 0;
   for (Source& source : sources_) {
@@ -48,7 +60,7 @@ void Detection::ReadLogs() {
     after_ = Now() - begin_;
     by_ = NameOf(source.task->id());
   }
-  if (is_of_pair_ && found == sources_.size()) after_by_both_ = Now() - begin_;
+  if (is_of_pair && found == sources_.size()) after_by_both_ = Now() - begin_;
 }
 
 }  // namespace lockstep::test

@@ -9,15 +9,14 @@
 #include "absl/time/time.h"
 #include "tests/chaos/chaos_task.h"
 #include "tests/chaos/fault.h"
+#include "tests/chaos/sign.h"
 
 namespace lockstep::test {
 
 // From one thread.
 class Detection {
  public:
-  // What is logged from now on counts. `tasks`, those of the job, outlive it. Of a fault between
-  // two tasks each has to name the other, otherwise any has to name the one that is hit, or that
-  // its disk is full.
+  // What is logged from now on counts, where SignOf says. `tasks`, those of the job, outlive it.
   Detection(const std::vector<std::unique_ptr<ChaosTask>>& tasks, const Fault& fault,
             const FaultTasks& hit);
 
@@ -37,11 +36,12 @@ class Detection {
     size_t read_to;  // what was looked at or is older
     bool is_found = false;
   };
+  bool IsWitness(const TaskId& task, const FaultTasks& hit) const;
   // Whether the log has the sign now.
   static bool LookAt(Source* source);
 
   const absl::Duration begin_;
-  const bool is_of_pair_;
+  const Sign sign_;
   std::vector<Source> sources_;
   absl::Duration after_ = absl::InfiniteDuration();
   absl::Duration after_by_both_ = absl::InfiniteDuration();

@@ -1,0 +1,16 @@
+#include "tests/chaos/sign.h"
+
+namespace lockstep::test {
+
+Sign SignOf(const Fault& fault) {
+  if (fault.peer.has_value()) return {Sign::Log::kBoth};
+  // The name of the task would tell of the kill before the full disk.
+  if (fault.kind == FaultKind::kFullDisk) return {.text = "No space left on device"};
+  // Nobody is left to tell of it but who comes next.
+  if (fault.kind == FaultKind::kKill && fault.target == FaultTarget::kAll) {
+    return {Sign::Log::kChiefs, "restored from "};
+  }
+  return {};
+}
+
+}  // namespace lockstep::test
