@@ -1,6 +1,10 @@
 #include "tests/chaos/fault.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 
 namespace lockstep::test {
 namespace {
@@ -11,6 +15,7 @@ constexpr absl::Duration kAfterFault = absl::Seconds(3);
 // Until all ps are back at the newest checkpoint.
 constexpr absl::Duration kRestore = absl::Seconds(10);
 constexpr absl::Duration kBeyondLease = absl::Seconds(1);
+constexpr int kDocumentedRows = 52;
 
 using enum FaultKind;
 using enum FaultTarget;
@@ -204,6 +209,17 @@ absl::string_view DocumentedAs(const Fault& fault) {
       return "F22";
   }
   return "";
+}
+
+std::vector<std::string> DocumentedRows() {
+  std::vector<std::string> rows;
+  for (int i = 1; i <= kDocumentedRows; ++i) rows.push_back(absl::StrFormat("F%02d", i));
+  return rows;
+}
+
+bool IsDocumentedAs(const Fault& fault, absl::string_view row) {
+  const std::vector<absl::string_view> rows = absl::StrSplit(DocumentedAs(fault), ", ");
+  return std::ranges::find(rows, row) != rows.end();
 }
 
 bool IsToBeNamedByBoth(const Fault& fault, absl::Duration lease) {

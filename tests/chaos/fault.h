@@ -68,6 +68,10 @@ std::string TargetsOf(const Fault& fault);
 absl::string_view ArrowOf(FaultKind kind);
 // Its rows in docs/faults.md: "F06, F07".
 absl::string_view DocumentedAs(const Fault& fault);
+// All rows of docs/faults.md: "F01" to "F52".
+std::vector<std::string> DocumentedRows();
+// Whether `row`, such as "F06", is one of those of `fault`.
+bool IsDocumentedAs(const Fault& fault, absl::string_view row);
 // Whether it is between two tasks, and lasts for so long that each has to name the other.
 bool IsToBeNamedByBoth(const Fault& fault, absl::Duration lease);
 // The longest time without a step that `fault` may cost, on a machine that does nothing else.

@@ -5,10 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "deploy/cli/text_table.h"
 
 namespace lockstep::test {
 namespace {
+
+constexpr char kNotInjected[] = "not injected here: docs/faults.md";
 
 std::string Seconds(absl::Duration duration) {
   return absl::StrFormat("%.2f", absl::ToDoubleSeconds(duration));
@@ -25,6 +28,12 @@ struct ChaosReport::Row {
   absl::Duration slowest_by_both;
   absl::Duration longest;  // of the faults that were alone
   absl::Duration allowed;  // with that one
+};
+
+struct ChaosReport::DocumentedRow {
+  std::string id;
+  std::vector<std::string> injected_by;  // "kill -9 of ps"
+  int injected = 0;
 };
 
 std::vector<ChaosReport::Row> ChaosReport::Rows() const {
@@ -60,6 +69,31 @@ std::vector<ChaosReport::Row> ChaosReport::Rows() const {
   return rows;
 }
 
+std::vector<ChaosReport::DocumentedRow> ChaosReport::RowsOfPage() const {
+  const std::vector<Row> rows = Rows();
+  std::vector<DocumentedRow> documented;
+  for (const std::string& id : DocumentedRows()) {
+    DocumentedRow of_page = {.id = id};
+    for (const Row& row : rows) {
+      if (row.injected == 0 || !IsDocumentedAs(row.fault, id)) continue;
+      of_page.injected += row.injected;
+      of_page.injected_by.push_back(
+          absl::StrCat(NameOf(row.fault.kind), " of ", TargetsOf(row.fault)));
+    }
+    documented.push_back(std::move(of_page));
+  }
+  return documented;
+}
+
+std::string ChaosReport::TableOfPage() const {
+  std::vector<std::vector<std::string>> lines = {{"row", "injected", "by"}};
+  for (const DocumentedRow& row : RowsOfPage()) {
+    lines.push_back({row.id, absl::StrCat(row.injected),
+                     row.injected > 0 ? absl::StrJoin(row.injected_by, ", ") : kNotInjected});
+  }
+  return deploy::TextTable(lines);
+}
+
 std::string ChaosReport::Table() const {
   std::vector<std::vector<std::string>> lines = {{"row", "fault", "of", "injected", "detected",
                                                   "by", "after s", "by both", "after s",
@@ -76,7 +110,7 @@ std::string ChaosReport::Table() const {
          row.alone > 0 ? Seconds(row.longest) : "-", row.alone > 0 ? Seconds(row.allowed) : "-",
          absl::StrCat(row.met, " of ", row.injected)});
   }
-  return deploy::TextTable(lines);
+  return absl::StrCat(deploy::TextTable(lines), "\n", TableOfPage());
 }
 
 std::string ChaosReport::Json(uint64_t seed, int64_t steps) const {
@@ -105,10 +139,18 @@ std::string ChaosReport::Json(uint64_t seed, int64_t steps) const {
     }
     rows.push_back(std::move(json));
   }
+  nlohmann::json documented = nlohmann::json::array();
+  for (const DocumentedRow& row : RowsOfPage()) {
+    nlohmann::json json = {
+        {"row", row.id}, {"injected", row.injected}, {"injected_by", row.injected_by}};
+    if (row.injected == 0) json["note"] = kNotInjected;
+    documented.push_back(std::move(json));
+  }
   const nlohmann::json all = {{"seed", seed},
                               {"faults", outcomes_.size()},
                               {"steps", steps},
                               {"rows", std::move(rows)},
+                              {"documented", std::move(documented)},
                               {"defects", defects_}};
   return all.dump(2) + "\n";
 }

@@ -36,14 +36,19 @@ class ChaosReport {
 
   size_t num_faults() const { return outcomes_.size(); }
   const std::vector<std::string>& defects() const { return defects_; }
-  // For a terminal.
+  // For a terminal: a row for each kind of fault and role, then one for each row of docs/faults.md.
   std::string Table() const;
-  // { "seed", "faults", "steps", "rows": [...], "defects": [...] }; durations in seconds.
+  // { "seed", "faults", "steps", "rows": [...], "documented": [...], "defects": [...] }; durations
+  // in seconds.
   std::string Json(uint64_t seed, int64_t steps) const;
 
  private:
   struct Row;
   std::vector<Row> Rows() const;
+  // A row of docs/faults.md.
+  struct DocumentedRow;
+  std::vector<DocumentedRow> RowsOfPage() const;
+  std::string TableOfPage() const;
 
   const std::vector<Fault> rows_;
   std::vector<FaultOutcome> outcomes_;

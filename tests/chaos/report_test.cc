@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace lockstep::test {
 namespace {
@@ -67,17 +68,66 @@ TEST_CASE("a fault that was not injected has a row without figures") {
   CHECK_FALSE(row.contains("detected_by"));
 }
 
-TEST_CASE("each fault has its row in docs/faults.md") {
+// The rows of docs/faults.md: one begins "| F20, F21 killed at any moment".
+std::set<std::string> RowsOfPage() {
   std::ifstream file("docs/faults.md");
-  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  std::set<std::string> rows;
+  for (std::string line; std::getline(file, line);) {
+    if (!absl::StartsWith(line, "| F") || absl::StartsWith(line, "| Fault")) continue;
+    for (absl::string_view word : absl::StrSplit(line.substr(2), ' ')) {
+      const bool has_more = absl::ConsumeSuffix(&word, ",");
+      rows.emplace(word);
+      if (!has_more) break;
+    }
+  }
+  return rows;
+}
+
+TEST_CASE("the report names each row of docs/faults.md, and no other") {
+  const std::vector<std::string> rows = DocumentedRows();
+  CHECK(std::set<std::string>(rows.begin(), rows.end()) == RowsOfPage());
+}
+
+TEST_CASE("each fault has its row in docs/faults.md") {
+  const std::vector<std::string> rows = DocumentedRows();
   std::vector<Fault> faults = AllFaults();
   const std::vector<Fault> of_hosts = FaultsOfHosts(/*has_copies=*/true);
   faults.insert(faults.end(), of_hosts.begin(), of_hosts.end());
   for (const Fault& fault : faults) {
     CAPTURE(NameOf(fault.kind), TargetsOf(fault));
-    const std::vector<std::string> rows = absl::StrSplit(DocumentedAs(fault), ", ");
-    for (const std::string& row : rows) CHECK_THAT(page, Contains("| " + row + " "));
+    const std::vector<std::string> of_fault = absl::StrSplit(DocumentedAs(fault), ", ");
+    for (const std::string& row : of_fault) {
+      CHECK(std::ranges::find(rows, row) != rows.end());
+      CHECK(IsDocumentedAs(fault, row));
+    }
+    CHECK_FALSE(IsDocumentedAs(fault, "F05"));
   }
+}
+
+TEST_CASE("the report says of each row of docs/faults.md by which faults it was injected") {
+  ChaosReport report(AllFaults());
+  for (int i = 0; i < 2; ++i) report.Add(Kill(absl::Seconds(1)));
+  report.Add({.fault = {FaultKind::kKill, FaultTarget::kPair}});
+  const auto documented = nlohmann::json::parse(report.Json(1, 0))["documented"];
+  REQUIRE(documented.size() == 52);
+  const auto lost_ps = documented[6];
+  CHECK(lost_ps["row"] == "F07");
+  CHECK(lost_ps["injected"] == 3);
+  CHECK(lost_ps["injected_by"] == nlohmann::json{"kill -9 of ps", "kill -9 of ps + copy"});
+  CHECK_FALSE(lost_ps.contains("note"));
+  const auto not_injected = documented[51];
+  CHECK(not_injected["row"] == "F52");
+  CHECK(not_injected["injected"] == 0);
+  CHECK(not_injected["injected_by"].empty());
+  CHECK(not_injected["note"] == "not injected here: docs/faults.md");
+  const std::vector<std::string> lines = absl::StrSplit(report.Table(), '\n');
+  const auto line_of = [&](const std::string& row) {
+    return *std::ranges::find_if(lines, [&](const std::string& line) {
+      return absl::StartsWith(line, row + " ") && !absl::StrContains(line, " of 0");
+    });
+  };
+  CHECK_THAT(line_of("F08"), Contains("kill -9 of ps") && Contains(" 2 "));
+  CHECK_THAT(line_of("F52"), Contains("not injected here: docs/faults.md"));
 }
 
 TEST_CASE("the end of all tasks at once is a fault that nothing comes beside") {
