@@ -12,10 +12,13 @@
 #include "common/base/clock.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/client/status_client.h"
+#include "tests/chaos/few_descriptors.h"
 #include "tests/chaos/host_network.h"
+#include "tests/chaos/job_credentials.h"
 #include "tests/chaos/ledger.h"
 #include "tests/chaos/process_faults.h"
 #include "tests/chaos/proxy_network.h"
+#include "tests/chaos/stranger_faults.h"
 
 namespace lockstep::test {
 namespace {
@@ -60,6 +63,10 @@ ChaosJob::ChaosJob(const ChaosOptions& options)
       has_copies_(options.has_copies),
       cluster_(kPs, num_workers_, kChiefs),
       network_(MakeNetwork(options, &cluster_)) {
+  if (options.has_token) {
+    token_path_ = cluster_.folder().Path("job.token");
+    credentials_ = NewToken(token_path_);
+  }
   if (options.is_ledger) {
     cluster_.folder().Write("ledger.csv", Ledger(num_workers_, options.required()).Csv());
   }
@@ -72,6 +79,7 @@ ChaosJob::ChaosJob(const ChaosOptions& options)
 
 void ChaosJob::AddTask(const TaskId& id, std::vector<std::string> command,
                        std::set<int> tolerated) {
+  if (!token_path_.empty()) command.push_back("--token_file=" + token_path_);
   tasks_.push_back(std::make_unique<ChaosTask>(id, network_->CommandOf(id, std::move(command)),
                                                std::move(tolerated)));
 }
@@ -79,7 +87,7 @@ void ChaosJob::AddTask(const TaskId& id, std::vector<std::string> command,
 void ChaosJob::AddPs(int index) {
   const TaskId id = {Role::kPs, index};
   AddTask(id, cluster_.Ps(index));
-  readers_.emplace_back(network_->StatusAddressOf(id));
+  readers_.emplace_back(network_->StatusAddressOf(id), credentials_.get());
 }
 
 void ChaosJob::AddWorker(int index, absl::Duration sleep) {
@@ -103,7 +111,8 @@ ChaosTask& ChaosJob::task(const TaskId& id) const {
 std::optional<int> ChaosJob::Commander() const {
   std::optional<int> commander;
   for (int i = 0; i < kChiefs; ++i) {
-    const auto status = FetchStatus(network_->StatusAddressOf({Role::kChief, i}), kAnswer);
+    const auto status =
+        FetchStatus(network_->StatusAddressOf({Role::kChief, i}), kAnswer, credentials_.get());
     if (!status.ok() || status->state() == "standby") continue;
     if (commander.has_value()) return std::nullopt;  // one of them has yet to learn of the other
     commander = i;
@@ -144,6 +153,8 @@ std::vector<ChaosTask*> ChaosJob::KilledBy(const Fault& fault, const FaultTasks&
 
 std::unique_ptr<OngoingFault> ChaosJob::Inject(const Fault& fault, const FaultTasks& tasks) {
   ChaosTask* const hit = &task(tasks.task);
+  const std::string address =
+      hit->id().role == Role::kWorker ? "" : network_->StatusAddressOf(hit->id());
   switch (fault.kind) {
     case FaultKind::kKill:
       return KillTasks(KilledBy(fault, tasks));
@@ -153,6 +164,14 @@ std::unique_ptr<OngoingFault> ChaosJob::Inject(const Fault& fault, const FaultTa
       return StopTask(hit);
     case FaultKind::kFullDisk:
       return FillDisk(hit, cluster_.folder().Path("checkpoints"));
+    case FaultKind::kFewDescriptors:
+      return TakeDescriptors(hit->pid(), address);
+    case FaultKind::kIdleConnections:
+      return HoldIdleConnections(address);
+    case FaultKind::kGarbage:
+      return SendGarbage(address);
+    case FaultKind::kWrongToken:
+      return CallWithWrongToken(address);
     default:
       return network_->Inject(fault, tasks);
   }

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/client/status_reader.h"
+#include "common/rpc/credentials.h"
 #include "tests/chaos/chaos_network.h"
 #include "tests/chaos/chaos_options.h"
 #include "tests/chaos/chaos_task.h"
@@ -78,6 +79,8 @@ class ChaosJob {
   const int num_workers_;
   const bool has_copies_;
   Cluster cluster_;
+  std::string token_path_;                               // empty: the job has no token
+  std::shared_ptr<const rpc::Credentials> credentials_;  // null: the same
   const std::unique_ptr<ChaosNetwork> network_;
   std::vector<std::unique_ptr<ChaosTask>> tasks_;  // ps, workers, chiefs
   std::deque<StatusReader> readers_;               // of the ps

@@ -30,6 +30,9 @@ ABSL_FLAG(bool, copies, false, "the job keeps a copy of each shard (sync.ps_repl
 ABSL_FLAG(bool, hosts, false,
           "each task on a host of its own, in a network namespace: pairs of them are cut off from "
           "each other, and hosts from all. Takes root or user namespaces");
+ABSL_FLAG(bool, token, false,
+          "the job has a token, and others call without it; not with --hosts, where a token would "
+          "go to other machines unencrypted");
 ABSL_FLAG(bool, backup, false, "one worker more than a step needs; with --ledger");
 ABSL_FLAG(bool, ledger, false,
           "train the ledger, whose last values show which gradients were counted, and how often");
@@ -48,8 +51,8 @@ constexpr absl::Duration kSleep = absl::Milliseconds(10);
 // The ledger has rows for an hour of such steps.
 constexpr absl::Duration kSleepOfEndurance = absl::Milliseconds(90);
 constexpr char kUsage[] =
-    "chaos [--seconds=N | --faults=N] [--seed=N] [--copies] [--hosts] [--ledger [--backup]] "
-    "[--kill_every=N] [--endurance] [--json=FILE] [--job_options=TEXT]";
+    "chaos [--seconds=N | --faults=N] [--seed=N] [--copies] [--hosts | --token] [--ledger "
+    "[--backup]] [--kill_every=N] [--endurance] [--json=FILE] [--job_options=TEXT]";
 
 // `bazel test` says where the programs are; others do not.
 void FindPrograms() {
@@ -83,6 +86,7 @@ int Main() {
   const ChaosOptions options = {.has_copies = absl::GetFlag(FLAGS_copies),
                                 .has_backup = absl::GetFlag(FLAGS_backup),
                                 .is_ledger = absl::GetFlag(FLAGS_ledger),
+                                .has_token = absl::GetFlag(FLAGS_token),
                                 .has_hosts = absl::GetFlag(FLAGS_hosts),
                                 .sleep = is_endurance ? kSleepOfEndurance : kSleep,
                                 .more = absl::GetFlag(FLAGS_job_options)};
@@ -90,6 +94,11 @@ int Main() {
     return PrintFailure("chaos", UsageError("--backup: which gradients a step counts is up to the "
                                             "machine, so no run has the bits of another one. "
                                             "Remedy: add --ledger"));
+  }
+  if (options.has_hosts && options.has_token) {
+    return PrintFailure("chaos",
+                        UsageError("--token: the job's token is not sent to other machines "
+                                   "unencrypted. Remedy: leave out --hosts"));
   }
   if (options.has_hosts) {
     if (const absl::Status status = VirtualNetwork::Enter(); !status.ok()) {
@@ -100,6 +109,7 @@ int Main() {
   const int kill_every = absl::GetFlag(FLAGS_kill_every);
   ChaosJob job(options);
   std::vector<Fault> faults = options.has_hosts ? FaultsOfHosts(options.has_copies) : AllFaults();
+  if (options.has_token) AddFaultsOfTokens(&faults);
   if (is_endurance) faults = WithoutEnds(std::move(faults));
   Schedule schedule(seed, ChaosJob::kPs, options.num_workers(), faults);
   ChaosReport report(std::move(faults));

@@ -11,6 +11,7 @@ struct ChaosOptions {
   bool has_copies = false;  // sync.ps_replicas: 1
   bool has_backup = false;  // a worker more than a step needs
   bool is_ledger = false;   // the ledger's job (ledger.h) in place of the digits
+  bool has_token = false;   // of the job
   bool has_hosts = false;   // each task on a host of its own, in place of proxies
   absl::Duration sleep;     // of a worker in each step
   std::string more;         // further fields of JobDef, as text

@@ -15,6 +15,7 @@ constexpr absl::Duration kAfterFault = absl::Seconds(3);
 // Until all ps are back at the newest checkpoint.
 constexpr absl::Duration kRestore = absl::Seconds(10);
 constexpr absl::Duration kBeyondLease = absl::Seconds(1);
+constexpr absl::Duration kUndisturbed = absl::Seconds(1);
 constexpr int kDocumentedRows = 52;
 
 using enum FaultKind;
@@ -30,6 +31,12 @@ std::vector<Fault> FaultsOfProcesses() {
   return faults;
 }
 
+void AddFaultsOfStrangers(std::vector<Fault>* faults) {
+  for (const FaultKind kind : {kFewDescriptors, kIdleConnections, kGarbage}) {
+    for (const FaultTarget target : {kPs, kChief}) faults->push_back({kind, target});
+  }
+}
+
 void AddFaultsOfLostShards(std::vector<Fault>* faults) {
   faults->push_back({kKill, kPair});
   faults->push_back({kFullDisk, kPs});
@@ -43,6 +50,7 @@ std::vector<Fault> AllFaults() {
        {kReset, kPartition, kMuteRequests, kMuteReplies, kSlowLink, kLatency}) {
     for (const FaultTarget target : {kPs, kChief}) all.push_back({kind, target});
   }
+  AddFaultsOfStrangers(&all);
   AddFaultsOfLostShards(&all);
   all.push_back({kKill, kAll});
   return all;
@@ -62,13 +70,18 @@ std::vector<Fault> FaultsOfHosts(bool has_copies) {
     all.push_back({kOneWayPartition, caller, called});
     if (caller != called) all.push_back({kOneWayPartition, called, caller});
   }
+  AddFaultsOfStrangers(&all);
   AddFaultsOfLostShards(&all);
   return all;
 }
 
+void AddFaultsOfTokens(std::vector<Fault>* faults) {
+  for (const FaultTarget target : {kPs, kChief}) faults->push_back({kWrongToken, target});
+}
+
 std::vector<Fault> WithoutEnds(std::vector<Fault> faults) {
   std::erase_if(faults, [](const Fault& fault) {
-    return !Lasts(fault.kind) && fault.kind != FaultKind::kReset;
+    return !Lasts(fault.kind) && fault.kind != FaultKind::kReset && !IsOfStrangers(fault.kind);
   });
   return faults;
 }
@@ -83,9 +96,22 @@ bool Lasts(FaultKind kind) {
     case FaultKind::kTerminate:
     case FaultKind::kReset:
     case FaultKind::kFullDisk:
+    case FaultKind::kWrongToken:
       return false;
     default:
       return true;
+  }
+}
+
+bool IsOfStrangers(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::kFewDescriptors:
+    case FaultKind::kIdleConnections:
+    case FaultKind::kGarbage:
+    case FaultKind::kWrongToken:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -125,6 +151,14 @@ absl::string_view NameOf(FaultKind kind) {
       return "50 ms latency";
     case FaultKind::kFullDisk:
       return "full disk";
+    case FaultKind::kFewDescriptors:
+      return "no descriptors";
+    case FaultKind::kIdleConnections:
+      return "300 idle peers";
+    case FaultKind::kGarbage:
+      return "garbage";
+    case FaultKind::kWrongToken:
+      return "wrong token";
     case FaultKind::kHostGone:
       return "host gone";
     case FaultKind::kPairPartition:
@@ -207,6 +241,14 @@ absl::string_view DocumentedAs(const Fault& fault) {
       return "F18";
     case FaultKind::kFullDisk:
       return "F22";
+    case FaultKind::kFewDescriptors:
+      return "F47";
+    case FaultKind::kIdleConnections:
+      return "F29";
+    case FaultKind::kGarbage:
+      return "F28";
+    case FaultKind::kWrongToken:
+      return "F36";
   }
   return "";
 }
@@ -230,6 +272,7 @@ absl::Duration AllowedPause(const Fault& fault, absl::Duration lease) {
   if (fault.target == FaultTarget::kStandby || fault.peer == FaultTarget::kStandby) {
     return kBeyondLease;
   }
+  if (IsOfStrangers(fault.kind)) return kUndisturbed;
   if (Lasts(fault.kind)) return fault.lasts + kAfterFault;
   if (fault.kind == FaultKind::kReset) return kAfterFault;
   switch (fault.target) {

@@ -21,6 +21,10 @@ enum class FaultKind {
   kSlowLink,      // 1 Mbit/s for each connection to the task; of a host, for all it sends and gets
   kLatency,       // 50 ms in each direction, up to 20 more or less
   kFullDisk,      // it is killed, and the first writes of its successor fail with ENOSPC
+  kFewDescriptors,   // its soft limit of descriptors is what it has open, and others connect
+  kIdleConnections,  // 300 connections to it say nothing
+  kGarbage,          // 64 connections with bytes that are no HTTP/2, or too few of them
+  kWrongToken,       // calls without a token, and with that of another job
   // Of hosts, and nobody is told:
   kHostGone,         // nothing passes between the task's host and any other
   kPairPartition,    // nothing passes between the hosts of two tasks
@@ -51,12 +55,16 @@ struct Fault {
 std::vector<Fault> AllFaults();
 // The same where each task has a host of its own. `has_copies`: ps talk to each other.
 std::vector<Fault> FaultsOfHosts(bool has_copies);
+// Those of a job with a token besides.
+void AddFaultsOfTokens(std::vector<Fault>* faults);
 // Those of `faults` of which no process ends, but for a chief that the other one replaces.
 std::vector<Fault> WithoutEnds(std::vector<Fault> faults);
 // Whether two faults have the same row in a report.
 bool SameRow(const Fault& a, const Fault& b);
 // Whether `fault` stays until it is healed.
 bool Lasts(FaultKind kind);
+// Whether strangers cause it, who may cost the job nothing.
+bool IsOfStrangers(FaultKind kind);
 // Whether a fault of `a` and one of `b` may hit the same task.
 bool MayOverlap(FaultTarget a, FaultTarget b);
 bool MayOverlap(const Fault& a, const Fault& b);

@@ -7,11 +7,15 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "deploy/cli/text_table.h"
+#include "tests/chaos/sign.h"
 
 namespace lockstep::test {
 namespace {
 
 constexpr char kNotInjected[] = "not injected here: docs/faults.md";
+
+// Whether a daemon tells of such a fault.
+bool IsLogged(const Fault& fault) { return SignOf(fault).log != Sign::Log::kNobodies; }
 
 std::string Seconds(absl::Duration duration) {
   return absl::StrFormat("%.2f", absl::ToDoubleSeconds(duration));
@@ -101,7 +105,8 @@ std::string ChaosReport::Table() const {
   for (const Row& row : Rows()) {
     lines.push_back(
         {std::string(DocumentedAs(row.fault)), std::string(NameOf(row.fault.kind)),
-         TargetsOf(row.fault), absl::StrCat(row.injected), absl::StrCat(row.detected),
+         TargetsOf(row.fault), absl::StrCat(row.injected),
+         IsLogged(row.fault) ? absl::StrCat(row.detected) : "-",
          row.detected > 0 ? row.detected_by : "-",
          row.detected > 0 ? Seconds(row.slowest_detection) : "-",
          row.to_be_named_by_both > 0 ? absl::StrCat(row.by_both, " of ", row.to_be_named_by_both)
@@ -120,8 +125,8 @@ std::string ChaosReport::Json(uint64_t seed, int64_t steps) const {
                            {"fault", std::string(NameOf(row.fault.kind))},
                            {"role", TargetsOf(row.fault)},
                            {"injected", row.injected},
-                           {"detected", row.detected},
                            {"met", row.met}};
+    if (IsLogged(row.fault)) json["detected"] = row.detected;
     if (row.detected > 0) {
       json["detected_by"] = row.detected_by;
       json["detected_after_seconds"] = absl::ToDoubleSeconds(row.slowest_detection);

@@ -68,6 +68,13 @@ TEST_CASE("a fault that was not injected has a row without figures") {
   CHECK_FALSE(row.contains("detected_by"));
 }
 
+TEST_CASE("a fault that no daemon logs has no number of detections") {
+  const ChaosReport report(AllFaults());
+  const auto json = nlohmann::json::parse(report.Json(1, 0));
+  CHECK_FALSE(RowOf(json, "300 idle peers", "ps").contains("detected"));
+  CHECK(RowOf(json, "no descriptors", "ps")["detected"] == 0);
+}
+
 // The rows of docs/faults.md: one begins "| F20, F21 killed at any moment".
 std::set<std::string> RowsOfPage() {
   std::ifstream file("docs/faults.md");
@@ -91,6 +98,7 @@ TEST_CASE("the report names each row of docs/faults.md, and no other") {
 TEST_CASE("each fault has its row in docs/faults.md") {
   const std::vector<std::string> rows = DocumentedRows();
   std::vector<Fault> faults = AllFaults();
+  AddFaultsOfTokens(&faults);
   const std::vector<Fault> of_hosts = FaultsOfHosts(/*has_copies=*/true);
   faults.insert(faults.end(), of_hosts.begin(), of_hosts.end());
   for (const Fault& fault : faults) {
@@ -204,6 +212,12 @@ TEST_CASE("a fault of a task that is not needed may cost less than one of a ps")
   CHECK(allowed(FaultKind::kFullDisk, FaultTarget::kPs, absl::ZeroDuration()) == absl::Seconds(10));
   CHECK(allowed(FaultKind::kPartition, FaultTarget::kPs, absl::Seconds(4)) == absl::Seconds(7));
   CHECK(allowed(FaultKind::kHostGone, FaultTarget::kWorker, absl::Seconds(4)) == absl::Seconds(7));
+  for (const FaultKind kind : {FaultKind::kFewDescriptors, FaultKind::kIdleConnections,
+                               FaultKind::kGarbage, FaultKind::kWrongToken}) {
+    CHECK(IsOfStrangers(kind));
+    CHECK(allowed(kind, FaultTarget::kPs, absl::Seconds(2)) == absl::Seconds(1));
+  }
+  CHECK_FALSE(IsOfStrangers(FaultKind::kReset));
   const Fault to_standby = {FaultKind::kOneWayPartition, FaultTarget::kPs, FaultTarget::kStandby};
   CHECK(AllowedPause(to_standby, lease) == absl::Seconds(1));
 }

@@ -102,7 +102,7 @@ TEST_CASE("two faults of one round never hit the same task") {
   const auto among = GENERATE(AllFaults(), FaultsOfHosts(/*has_copies=*/true));
   Schedule schedule(3, 2, 2, among);
   int pairs = 0;
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     const auto faults = schedule.Next();
     REQUIRE((faults.size() == 1 || faults.size() == 2));
     if (faults.size() == 1) continue;
@@ -111,6 +111,21 @@ TEST_CASE("two faults of one round never hit the same task") {
     CHECK_FALSE(MayOverlap(faults[0].target, faults[1].target));
   }
   CHECK(pairs > 50);
+}
+
+TEST_CASE("where no process is to end, links fail and strangers come") {
+  std::vector<Fault> faults = AllFaults();
+  AddFaultsOfTokens(&faults);
+  std::set<FaultKind> left;
+  for (const Fault& fault : WithoutEnds(faults)) left.insert(fault.kind);
+  for (const FaultKind kind :
+       {FaultKind::kStop, FaultKind::kReset, FaultKind::kFewDescriptors,
+        FaultKind::kIdleConnections, FaultKind::kGarbage, FaultKind::kWrongToken}) {
+    CHECK(left.contains(kind));
+  }
+  for (const FaultKind kind : {FaultKind::kKill, FaultKind::kTerminate, FaultKind::kFullDisk}) {
+    CHECK_FALSE(left.contains(kind));
+  }
 }
 
 TEST_CASE("a fault between two tasks overlaps with one of either") {

@@ -29,5 +29,20 @@ TEST_CASE("after the end of all tasks the chief says where it goes on") {
   CHECK(sign.text == "restored from ");
 }
 
+TEST_CASE("a task that is short of descriptors, or refuses calls, says so itself") {
+  const Sign few = SignOf({FaultKind::kFewDescriptors, FaultTarget::kPs});
+  CHECK(few.log == Sign::Log::kOwn);
+  CHECK(few.text == "descriptors run out");
+  const Sign refused = SignOf({FaultKind::kWrongToken, FaultTarget::kChief});
+  CHECK(refused.log == Sign::Log::kOwn);
+  CHECK(refused.text == "refused a call: ");
+}
+
+TEST_CASE("nobody logs connections that say nothing, or garbage") {
+  for (const FaultKind kind : {FaultKind::kIdleConnections, FaultKind::kGarbage}) {
+    CHECK(SignOf({kind, FaultTarget::kPs}).log == Sign::Log::kNobodies);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::test
