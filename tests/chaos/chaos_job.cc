@@ -18,6 +18,7 @@
 #include "tests/chaos/ledger.h"
 #include "tests/chaos/process_faults.h"
 #include "tests/chaos/proxy_network.h"
+#include "tests/chaos/rolling_restart.h"
 #include "tests/chaos/stranger_faults.h"
 
 namespace lockstep::test {
@@ -141,14 +142,14 @@ std::optional<FaultTasks> ChaosJob::TasksOf(const Fault& fault) const {
   return tasks;
 }
 
-std::vector<ChaosTask*> ChaosJob::KilledBy(const Fault& fault, const FaultTasks& hit) const {
-  std::vector<ChaosTask*> killed;
+std::vector<ChaosTask*> ChaosJob::EndedBy(const Fault& fault, const FaultTasks& hit) const {
+  std::vector<ChaosTask*> ended;
   for (const auto& each : tasks_) {
     if (fault.target == FaultTarget::kAll || each->id() == hit.task || each->id() == hit.peer) {
-      killed.push_back(each.get());
+      ended.push_back(each.get());
     }
   }
-  return killed;
+  return ended;
 }
 
 std::unique_ptr<OngoingFault> ChaosJob::Inject(const Fault& fault, const FaultTasks& tasks) {
@@ -157,13 +158,15 @@ std::unique_ptr<OngoingFault> ChaosJob::Inject(const Fault& fault, const FaultTa
       hit->id().role == Role::kWorker ? "" : network_->StatusAddressOf(hit->id());
   switch (fault.kind) {
     case FaultKind::kKill:
-      return KillTasks(KilledBy(fault, tasks));
+      return KillTasks(EndedBy(fault, tasks));
     case FaultKind::kTerminate:
       return TerminateTask(hit);
     case FaultKind::kStop:
       return StopTask(hit);
     case FaultKind::kFullDisk:
       return FillDisk(hit, cluster_.folder().Path("checkpoints"));
+    case FaultKind::kRollingRestart:
+      return RestartInTurn(EndedBy(fault, tasks));
     case FaultKind::kFewDescriptors:
       return TakeDescriptors(hit->pid(), address);
     case FaultKind::kIdleConnections:

@@ -73,8 +73,8 @@ class ChaosJob {
   // Of the chiefs that answer, the only one that does not stand by.
   std::optional<int> Commander() const;
   ChaosTask& task(const TaskId& id) const;
-  // Those that a kill ends.
-  std::vector<ChaosTask*> KilledBy(const Fault& fault, const FaultTasks& hit) const;
+  // Those that a fault of processes ends.
+  std::vector<ChaosTask*> EndedBy(const Fault& fault, const FaultTasks& hit) const;
 
   const int num_workers_;
   const bool has_copies_;

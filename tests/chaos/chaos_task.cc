@@ -30,8 +30,9 @@ void ChaosTask::Start() {
   process_ = std::make_unique<Process>(command_, std::exchange(environment_, {}));
 }
 
-void ChaosTask::End(int signal) {
+void ChaosTask::End(int signal, Return how) {
   if (!is_up()) return;
+  return_ = how;
   expected_ = 128 + signal;
   ends_by_ = Clock::Real()->Monotonic() + kEndGrace;
   process_->Signal(signal);
@@ -52,7 +53,8 @@ std::optional<std::string> ChaosTask::Tend(absl::Duration now) {
   }
   const bool is_true = code == expected_ || tolerated_.contains(*code);
   absl::StrAppend(&ended_, process_->Output(), "[ended with ", *code, "]\n");
-  if (is_true && code == 128 + SIGKILL) {
+  const Return how = std::exchange(return_, Return::kAsUp);
+  if (is_true && (code == 128 + SIGKILL || how == Return::kAtOnce)) {
     Start();
   } else {
     returns_at_ = now + kReturnPause;

@@ -26,8 +26,10 @@ class ChaosTask {
 
   // What the next start finds in its environment, once.
   void SetNextEnvironment(std::vector<std::string> environment);
+  // When it is started again after an end that was asked for.
+  enum class Return { kAsUp, kAtOnce };
   // Kills it, or tells it to end with SIGTERM: the end is no defect.
-  void End(int signal);
+  void End(int signal, Return how = Return::kAsUp);
   void Signal(int signal) { process_->Signal(signal); }
 
   // Starts it again if it has ended: after a signal at once, else a second later, as `lockstep up`
@@ -54,6 +56,7 @@ class ChaosTask {
   std::vector<std::string> environment_;  // of the next start
   std::string ended_;                     // logs of earlier starts
   std::unique_ptr<Process> process_;
+  Return return_ = Return::kAsUp;
   std::optional<int> expected_;  // exit code of an end that was asked for
   absl::Duration ends_by_;       // the end that was asked for
   std::optional<absl::Duration> returns_at_;

@@ -53,6 +53,7 @@ std::vector<Fault> AllFaults() {
   AddFaultsOfStrangers(&all);
   AddFaultsOfLostShards(&all);
   all.push_back({kKill, kAll});
+  all.push_back({kRollingRestart, kAll});
   return all;
 }
 
@@ -96,6 +97,7 @@ bool Lasts(FaultKind kind) {
     case FaultKind::kTerminate:
     case FaultKind::kReset:
     case FaultKind::kFullDisk:
+    case FaultKind::kRollingRestart:
     case FaultKind::kWrongToken:
       return false;
     default:
@@ -151,6 +153,8 @@ absl::string_view NameOf(FaultKind kind) {
       return "50 ms latency";
     case FaultKind::kFullDisk:
       return "full disk";
+    case FaultKind::kRollingRestart:
+      return "rolling restart";
     case FaultKind::kFewDescriptors:
       return "no descriptors";
     case FaultKind::kIdleConnections:
@@ -241,6 +245,8 @@ absl::string_view DocumentedAs(const Fault& fault) {
       return "F18";
     case FaultKind::kFullDisk:
       return "F22";
+    case FaultKind::kRollingRestart:
+      return "F41";
     case FaultKind::kFewDescriptors:
       return "F47";
     case FaultKind::kIdleConnections:

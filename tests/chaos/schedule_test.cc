@@ -123,7 +123,8 @@ TEST_CASE("where no process is to end, links fail and strangers come") {
         FaultKind::kIdleConnections, FaultKind::kGarbage, FaultKind::kWrongToken}) {
     CHECK(left.contains(kind));
   }
-  for (const FaultKind kind : {FaultKind::kKill, FaultKind::kTerminate, FaultKind::kFullDisk}) {
+  for (const FaultKind kind : {FaultKind::kKill, FaultKind::kTerminate, FaultKind::kFullDisk,
+                               FaultKind::kRollingRestart}) {
     CHECK_FALSE(left.contains(kind));
   }
 }

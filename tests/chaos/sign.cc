@@ -7,6 +7,8 @@ Sign SignOf(const Fault& fault) {
   // The name of the task would tell of the kill before the full disk.
   if (fault.kind == FaultKind::kFullDisk) return {.text = "No space left on device"};
   switch (fault.kind) {
+    case FaultKind::kRollingRestart:  // of a worker; it comes to workers, too
+      return {Sign::Log::kChiefs, "has left: it was told to stop"};
     case FaultKind::kFewDescriptors:
       return {Sign::Log::kOwn, "descriptors run out"};
     case FaultKind::kWrongToken:

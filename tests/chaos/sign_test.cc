@@ -29,6 +29,12 @@ TEST_CASE("after the end of all tasks the chief says where it goes on") {
   CHECK(sign.text == "restored from ");
 }
 
+TEST_CASE("of a rolling restart a chief says that a worker has left") {
+  const Sign sign = SignOf({FaultKind::kRollingRestart, FaultTarget::kAll});
+  CHECK(sign.log == Sign::Log::kChiefs);
+  CHECK(sign.text == "has left: it was told to stop");
+}
+
 TEST_CASE("a task that is short of descriptors, or refuses calls, says so itself") {
   const Sign few = SignOf({FaultKind::kFewDescriptors, FaultTarget::kPs});
   CHECK(few.log == Sign::Log::kOwn);
