@@ -15,6 +15,7 @@
 #include "tests/chaos/few_descriptors.h"
 #include "tests/chaos/host_network.h"
 #include "tests/chaos/job_credentials.h"
+#include "tests/chaos/kill_in_save.h"
 #include "tests/chaos/ledger.h"
 #include "tests/chaos/process_faults.h"
 #include "tests/chaos/proxy_network.h"
@@ -152,6 +153,16 @@ std::vector<ChaosTask*> ChaosJob::EndedBy(const Fault& fault, const FaultTasks& 
   return ended;
 }
 
+std::vector<ChaosTask*> ChaosJob::SaversOf(const Fault& fault, ChaosTask* hit) const {
+  if (fault.target != FaultTarget::kPs) return {hit};
+  // One that only keeps copies saves nothing, and no two faults of a round are of a ps.
+  std::vector<ChaosTask*> ps;
+  for (const auto& each : tasks_) {
+    if (each->id().role == Role::kPs) ps.push_back(each.get());
+  }
+  return ps;
+}
+
 std::unique_ptr<OngoingFault> ChaosJob::Inject(const Fault& fault, const FaultTasks& tasks) {
   ChaosTask* const hit = &task(tasks.task);
   const std::string address =
@@ -165,6 +176,8 @@ std::unique_ptr<OngoingFault> ChaosJob::Inject(const Fault& fault, const FaultTa
       return StopTask(hit);
     case FaultKind::kFullDisk:
       return FillDisk(hit, cluster_.folder().Path("checkpoints"));
+    case FaultKind::kKillInSave:
+      return KillInSave(SaversOf(fault, hit), cluster_.folder().Path("checkpoints"));
     case FaultKind::kRollingRestart:
       return RestartInTurn(EndedBy(fault, tasks));
     case FaultKind::kFewDescriptors:

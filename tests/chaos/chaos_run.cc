@@ -101,8 +101,13 @@ bool ChaosRun::AdvanceFaults(std::vector<Injected>* round) {
   bool all = true;
   for (Injected& injected : *round) {
     if (injected.is_healed) continue;
-    injected.is_healed = injected.fault->Advance(watch_.num_advances()) &&
-                         Now() - injected.at >= injected.outcome.fault.lasts;
+    const bool has_hit = injected.fault->Advance(watch_.num_advances());
+    if (const std::optional<TaskId> hit = injected.fault->hit(); has_hit && hit.has_value()) {
+      // What was logged before tells nothing of it.
+      injected.tasks.task = *hit;
+      injected.detection = Detection(job_->tasks(), injected.outcome.fault, injected.tasks);
+    }
+    injected.is_healed = has_hit && Now() - injected.at >= injected.outcome.fault.lasts;
     if (injected.is_healed) injected.fault->Heal();
     all = all && injected.is_healed;
   }
@@ -119,7 +124,6 @@ bool ChaosRun::AreFullDisksMet(const std::vector<Injected>& round) const {
 bool ChaosRun::RunRound() {
   if (!TendFor(schedule_->NextWait())) return false;
   std::vector<std::pair<Fault, FaultTasks>> faults;
-  std::vector<std::string> names;
   for (const Fault& fault : schedule_->Next()) {
     std::optional<FaultTasks> tasks;
     if (!TendUntil([&] { return (tasks = job_->TasksOf(fault)).has_value(); }, kRecovery)) {
@@ -127,7 +131,6 @@ bool ChaosRun::RunRound() {
       return false;
     }
     faults.emplace_back(fault, *tasks);
-    names.push_back(Describe(fault, *tasks));
   }
 
   watch_.Begin(Now());
@@ -162,8 +165,10 @@ bool ChaosRun::RunRound() {
     injected.outcome.allowed = allowed;
     report_->Add(injected.outcome);
   }
-  std::string what = names[0];
-  if (names.size() > 1) absl::StrAppend(&what, " and ", names[1]);
+  std::string what = Describe(round[0].outcome.fault, round[0].tasks);
+  if (round.size() > 1) {
+    absl::StrAppend(&what, " and ", Describe(round[1].outcome.fault, round[1].tasks));
+  }
   say_(absl::StrFormat("%d: %s: %.2f s without a step", report_->num_faults(), what,
                        absl::ToDoubleSeconds(pause)));
   if (!recovers) report_->AddDefect("the job does not go on after " + what);

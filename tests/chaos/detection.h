@@ -40,8 +40,8 @@ class Detection {
   // Whether the log has the sign now.
   static bool LookAt(Source* source);
 
-  const absl::Duration begin_;
-  const Sign sign_;
+  absl::Duration begin_;
+  Sign sign_;
   std::vector<Source> sources_;
   absl::Duration after_ = absl::InfiniteDuration();
   absl::Duration after_by_both_ = absl::InfiniteDuration();

@@ -40,6 +40,7 @@ void AddFaultsOfStrangers(std::vector<Fault>* faults) {
 void AddFaultsOfLostShards(std::vector<Fault>* faults) {
   faults->push_back({kKill, kPair});
   faults->push_back({kFullDisk, kPs});
+  for (const FaultTarget target : {kPs, kChief}) faults->push_back({kKillInSave, target});
 }
 
 }  // namespace
@@ -97,6 +98,7 @@ bool Lasts(FaultKind kind) {
     case FaultKind::kTerminate:
     case FaultKind::kReset:
     case FaultKind::kFullDisk:
+    case FaultKind::kKillInSave:
     case FaultKind::kRollingRestart:
     case FaultKind::kWrongToken:
       return false;
@@ -153,6 +155,8 @@ absl::string_view NameOf(FaultKind kind) {
       return "50 ms latency";
     case FaultKind::kFullDisk:
       return "full disk";
+    case FaultKind::kKillInSave:
+      return "kill in a save";
     case FaultKind::kRollingRestart:
       return "rolling restart";
     case FaultKind::kFewDescriptors:
@@ -245,6 +249,8 @@ absl::string_view DocumentedAs(const Fault& fault) {
       return "F18";
     case FaultKind::kFullDisk:
       return "F22";
+    case FaultKind::kKillInSave:
+      return "F20";
     case FaultKind::kRollingRestart:
       return "F41";
     case FaultKind::kFewDescriptors:

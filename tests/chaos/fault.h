@@ -21,6 +21,7 @@ enum class FaultKind {
   kSlowLink,      // 1 Mbit/s for each connection to the task; of a host, for all it sends and gets
   kLatency,       // 50 ms in each direction, up to 20 more or less
   kFullDisk,      // it is killed, and the first writes of its successor fail with ENOSPC
+  kKillInSave,    // SIGKILL while it writes a file of a checkpoint
   kRollingRestart,   // SIGTERM to each task in turn; each is started again at once
   kFewDescriptors,   // its soft limit of descriptors is what it has open, and others connect
   kIdleConnections,  // 300 connections to it say nothing

@@ -1,6 +1,10 @@
 // A fault of a job from its injection until it is healed.
 #pragma once
 
+#include <optional>
+
+#include "tests/chaos/task_id.h"
+
 namespace lockstep::test {
 
 // Injects the fault when it is made. From one thread.
@@ -13,6 +17,8 @@ class OngoingFault {
   virtual bool Advance(int /*num_advances*/) { return true; }
   // Ends what lasts of it. Once, after Advance has returned true.
   virtual void Heal() {}
+  // Of a fault that hits one of several tasks: which, once Advance has returned true.
+  virtual std::optional<TaskId> hit() const { return std::nullopt; }
   // Parts of the fault after each of which the job trains again.
   virtual int num_parts() const { return 1; }
 };

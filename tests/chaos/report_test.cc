@@ -210,6 +210,10 @@ TEST_CASE("a fault of a task that is not needed may cost less than one of a ps")
   CHECK(allowed(FaultKind::kKill, FaultTarget::kChief, absl::ZeroDuration()) == absl::Seconds(3));
   CHECK(allowed(FaultKind::kKill, FaultTarget::kPair, absl::ZeroDuration()) == absl::Seconds(10));
   CHECK(allowed(FaultKind::kFullDisk, FaultTarget::kPs, absl::ZeroDuration()) == absl::Seconds(10));
+  CHECK(allowed(FaultKind::kKillInSave, FaultTarget::kPs, absl::ZeroDuration()) ==
+        absl::Seconds(10));
+  CHECK(allowed(FaultKind::kKillInSave, FaultTarget::kChief, absl::ZeroDuration()) ==
+        absl::Seconds(3));
   CHECK(allowed(FaultKind::kRollingRestart, FaultTarget::kAll, absl::ZeroDuration()) ==
         absl::Seconds(10));
   CHECK(allowed(FaultKind::kPartition, FaultTarget::kPs, absl::Seconds(4)) == absl::Seconds(7));

@@ -124,7 +124,7 @@ TEST_CASE("where no process is to end, links fail and strangers come") {
     CHECK(left.contains(kind));
   }
   for (const FaultKind kind : {FaultKind::kKill, FaultKind::kTerminate, FaultKind::kFullDisk,
-                               FaultKind::kRollingRestart}) {
+                               FaultKind::kKillInSave, FaultKind::kRollingRestart}) {
     CHECK_FALSE(left.contains(kind));
   }
 }
