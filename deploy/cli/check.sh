@@ -157,12 +157,12 @@ check_sim() {
   (run_sim --sim --seeds=20000)
 }
 
-# Real processes under 200 faults: without copies of shards, with them, with links between hosts, and
+# Real processes under 200 faults: without copies of shards, with them and a token, with links between hosts, and
 # what steps have counted.
 check_chaos() {
   # shellcheck source=deploy/cli/chaos.sh
   source "$root/deploy/cli/chaos.sh"
-  (run_chaos --faults=60) && (run_chaos --faults=60 --copies) &&
+  (run_chaos --faults=60) && (run_chaos --faults=60 --copies --token) &&
     (run_chaos --faults=40 --copies --hosts) &&
     (run_chaos --faults=40 --copies --ledger --backup)
 }
