@@ -11,11 +11,15 @@ bool HeapTrimPolicy::IsDue(const PsActivity& activity, absl::Duration now) {
     is_trimmed_ = false;
   }
   const bool has_variables = activity.own.has_variables || activity.copy.has_variables;
-  if (!has_variables) pause_ = kFirstPause;
-  const absl::Duration pause = has_variables ? pause_ : kPauseWithoutVariables;
+  if (!has_variables) interval_ = kFirstInterval;
+  const absl::Duration pause = has_variables ? kPause : kPauseWithoutVariables;
   if (is_trimmed_ || now - quiet_since_ < pause) return false;
+  if (has_variables) {
+    if (now - last_trim_ < interval_) return false;
+    interval_ = std::min(2 * interval_, kLongestInterval);
+  }
   is_trimmed_ = true;
-  if (has_variables) pause_ = std::min(2 * pause_, kLongestPause);
+  last_trim_ = now;
   return true;
 }
 
