@@ -7,12 +7,8 @@ readonly MAX_FAILURES=5 WITHIN=60  # in so many seconds, as `lockstep up` has th
 
 roles=(ps worker chief)
 role=${roles[SLURM_LOCALID]} index=$SLURM_NODEID
-task=$role-$index flags=()
-case $role in
-  ps) read -ra flags <<<"${LOCKSTEP_PS_FLAGS:-}" ;;
-  worker) read -ra flags <<<"${LOCKSTEP_WORKER_FLAGS:-}" ;;
-  chief) task=chief ;;
-esac
+task=$role-$index
+[ "$role" != chief ] || task=chief
 log=$LOCKSTEP_RUN/logs/$task.log
 exec >>"$log" 2>&1
 
@@ -45,6 +41,19 @@ give_up() {
   [ "$role$1" != chief0 ] || : >"$LOCKSTEP_RUN/done"
   exit "$1"
 }
+
+# set_flags TEXT: divided by spaces, but for those in quotes, as a shell does it. Nothing is expanded.
+set_flags() {
+  mapfile -t flags < <(xargs -r printf '%s\n' <<<"$1")
+  wait $! && return
+  echo "flags of $task: expected quotes in pairs, got: $1"
+  give_up 64
+}
+flags=()
+case $role in
+  ps) set_flags "${LOCKSTEP_PS_FLAGS:-}" ;;
+  worker) set_flags "${LOCKSTEP_WORKER_FLAGS:-}" ;;
+esac
 
 ends=()  # when the task has ended, in the last minute
 while true; do
