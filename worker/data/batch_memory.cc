@@ -11,7 +11,7 @@
 namespace lockstep::worker {
 
 absl::Status CheckBatchMemory(const ExampleStore& store, const PipelineOptions& options,
-                              int64_t ahead, const BatchFields& fields) {
+                              int64_t ahead, int64_t orders, const BatchFields& fields) {
   // Slice::Create says what is wrong with them.
   if (options.towers < 1 || options.batch_per_tower < 1) return absl::OkStatus();
   const int64_t elements_per_example = store.input_shape().num_elements();
@@ -25,9 +25,11 @@ absl::Status CheckBatchMemory(const ExampleStore& store, const PipelineOptions& 
         " towers, got ", options.batch_per_tower,
         ". Remedy: use a smaller batch or more workers."));
   }
-  return CheckRoomFor(NeedOf({.buffers = ahead + 1,
+  return CheckRoomFor(NeedOf({.buffers = ahead + 1 + options.copied_batches,
                               .examples = *examples,
                               .bytes_per_example = store.bytes_per_example(),
+                              .orders = orders,
+                              .examples_in_order = store.num_examples(),
                               .field = fields.batch,
                               .remedy = fields.remedy}));
 }

@@ -16,9 +16,10 @@ struct BatchFields {
   std::string remedy = "lower it or data.prefetch";
 };
 
-// Of the batches of all towers, with `ahead` steps prepared beside the one in use.
-// INVALID_ARGUMENT: more examples than any step can have. RESOURCE_EXHAUSTED as CheckRoomFor.
+// Of the batches of all towers, with `ahead` steps prepared beside the one in use and those that
+// are copied, and of the `orders` of the examples that pipelines keep. INVALID_ARGUMENT: more
+// examples than any step can have. RESOURCE_EXHAUSTED as CheckRoomFor.
 absl::Status CheckBatchMemory(const ExampleStore& store, const PipelineOptions& options,
-                              int64_t ahead, const BatchFields& fields);
+                              int64_t ahead, int64_t orders, const BatchFields& fields);
 
 }  // namespace lockstep::worker

@@ -8,11 +8,14 @@
 
 namespace lockstep::worker {
 
-// The buffers of examples that a pipeline takes before its first step.
+// The buffers of examples that pipelines take before their first step.
 struct BufferMemory {
   int64_t buffers = 0;
   int64_t examples = 0;  // in each buffer
   int64_t bytes_per_example = 0;
+  // Numbers of examples, each in the order in which one pipeline draws them.
+  int64_t orders = 0;
+  int64_t examples_in_order = 0;
   std::string field;   // of the job, that says how much this is
   std::string remedy;  // such as "lower it"
 };

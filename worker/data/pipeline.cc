@@ -82,11 +82,15 @@ absl::StatusOr<std::unique_ptr<Pipeline>> MakePipeline(std::shared_ptr<const Exa
   return std::make_unique<PrefetchedPipeline>(std::move(batches), ahead);
 }
 
+// Of so many pipelines at a time.
 absl::Status CheckMemory(const ExampleStore& store, const DataDef& data,
-                         const PipelineOptions& options, BatchFields fields = {}) {
+                         const PipelineOptions& options, int64_t pipelines,
+                         BatchFields fields = {}) {
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t ahead, BatchesAhead(data));
   if (!data.transform().empty()) fields.remedy = "lower it or the prefetch of data.transform";
-  return CheckBatchMemory(store, options, ahead, fields);
+  // Transformed data keep what their shuffle buffers hold, and no permutation.
+  const int64_t orders = data.transform().empty() ? pipelines : 0;
+  return CheckBatchMemory(store, options, ahead, orders, fields);
 }
 
 // A pipeline of its own for each share that it gets.
@@ -147,7 +151,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::OpenShared(const DataDef& da
                                                                int64_t global_batch) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto store, ReplicaBatches::OpenStore(data, spec, options));
   LOCKSTEP_RETURN_IF_ERROR(
-      CheckMemory(*store, data, options,
+      CheckMemory(*store, data, options, /*pipelines=*/1,
                   {.batch = "global_batch",
                    .remedy = "lower it or data.prefetch, or raise sync.min_replicas"}));
   return std::make_unique<SharedPipeline>(std::move(store), data, options, global_batch);
@@ -157,14 +161,14 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Open(const DataDef& data,
                                                          const ExampleSpec& spec,
                                                          const PipelineOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto store, ReplicaBatches::OpenStore(data, spec, options));
-  LOCKSTEP_RETURN_IF_ERROR(CheckMemory(*store, data, options));
+  LOCKSTEP_RETURN_IF_ERROR(CheckMemory(*store, data, options, /*pipelines=*/1));
   return MakePipeline(std::move(store), data, options, {0, options.towers});
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Pipeline>>> Pipeline::OpenPerTower(
     const DataDef& data, const ExampleSpec& spec, const PipelineOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto store, ReplicaBatches::OpenStore(data, spec, options));
-  LOCKSTEP_RETURN_IF_ERROR(CheckMemory(*store, data, options));
+  LOCKSTEP_RETURN_IF_ERROR(CheckMemory(*store, data, options, options.towers));
   std::vector<std::unique_ptr<Pipeline>> pipelines(options.towers);
   for (int64_t tower = 0; tower < options.towers; ++tower) {
     LOCKSTEP_ASSIGN_OR_RETURN(pipelines[tower], MakePipeline(store, data, options, {tower, 1}));

@@ -27,6 +27,9 @@ struct PipelineOptions {
   int64_t batch_per_tower = 0;
   int64_t towers = 1;
   TensorMaker make_tensor = OnHeap;  // of the batches
+  // Steps whose batches the pipeline's reader has a copy of in the host's memory. They count where
+  // it is checked whether the batches fit.
+  int64_t copied_batches = 0;
 };
 
 class Pipeline {

@@ -84,6 +84,8 @@ absl::StatusOr<TrainingData> OpenPipelines(const RegisterTaskReply& registration
                               Pipeline::OpenShared(job.data(), spec, options, job.global_batch()));
     return data;
   }
+  // Those in use and those ahead, in memory from which the device copies.
+  if (!devices.is_host()) options.copied_batches = DevicePrefetcher::kBatchesAhead + 1;
   if (NumTrainers(job) > 1) {
     LOCKSTEP_ASSIGN_OR_RETURN(data.by_trainer, Pipeline::OpenPerTower(job.data(), spec, options));
   } else {

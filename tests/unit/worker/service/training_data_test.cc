@@ -12,6 +12,7 @@
 namespace lockstep::worker {
 namespace {
 
+using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 
 constexpr char kModel[] = R"pb(
@@ -87,6 +88,24 @@ TEST_CASE("of files that are divided over the workers those of this one count") 
   data.MergeFrom(more);
   CHECK(OpenCounted(data, DataDef::FILE, {7, 20}).ok());
   CHECK_FALSE(OpenCounted(data, DataDef::FILE, {20, 7}).ok());
+}
+
+TEST_CASE("batches that go ahead to another memory are counted there and here") {
+  const test::NumberedImages files(20);
+  RegisterTaskReply registration;
+  *registration.mutable_job()->mutable_data() = files.data;
+  registration.mutable_job()->mutable_data()->set_prefetch(1024);
+  registration.mutable_job()->set_batch_per_tower(int64_t{1} << 29);
+  registration.set_total_num_replicas(1);
+  CpuDevice cpu(/*threads=*/1);
+  const auto gpu = lockstep::test::MakeFakeGpu(1);
+  const auto buffers_on = [&](Device* device) {
+    return std::string(
+        OpenTrainingData(registration, 0, GraphOf(kModel), device).status().message());
+  };
+  CHECK_THAT(buffers_on(&cpu), Contains("got 1025 buffers of 536870912 examples"));
+  // The one in use, and the one of the next step.
+  CHECK_THAT(buffers_on(gpu.get()), Contains("got 1027 buffers of 536870912 examples"));
 }
 
 TEST_CASE("a test set that has other examples than the chief has counted is refused") {
