@@ -15,7 +15,12 @@ void GradientMessages::Begin(PushSeq push_seq, GlobalStep local_step, int num_te
   push_seq_ = push_seq;
   local_step_ = local_step;
   num_tensors_ = num_tensors;
-  plan_.emplace(options_, local_step, num_tensors);
+  has_gradient_ = true;
+  if (plan_.has_value()) {
+    plan_->Restart(local_step, num_tensors);
+  } else {
+    plan_.emplace(options_, local_step, num_tensors);
+  }
 }
 
 void GradientMessages::Add(const GradientTensor& gradient) {
@@ -35,7 +40,7 @@ void GradientMessages::Add(const GradientTensor& gradient) {
 }
 
 std::optional<PushCall> GradientMessages::Next(absl::Duration now) {
-  if (!plan_.has_value()) return std::nullopt;
+  if (!has_gradient_) return std::nullopt;
   const std::optional<PushPlan::Outgoing> outgoing = plan_->Next(now);
   if (!outgoing.has_value()) return std::nullopt;
   PushCall call{.message = outgoing->message, .header = NewArenaMessage<PushRequest>()};
@@ -89,7 +94,7 @@ void GradientMessages::OnReply(const PushCall& call, const PushAnswer& reply, ab
 }
 
 std::optional<absl::Duration> GradientMessages::WakeAt() const {
-  return plan_.has_value() ? plan_->WakeAt() : std::nullopt;
+  return has_gradient_ ? plan_->WakeAt() : std::nullopt;
 }
 
 std::optional<absl::StatusOr<PushSummary>> GradientMessages::TakeResult() {
@@ -100,21 +105,21 @@ std::optional<absl::StatusOr<PushSummary>> GradientMessages::TakeResult() {
 }
 
 void GradientMessages::Repeat() {
-  if (plan_.has_value()) plan_->Repeat();
+  if (has_gradient_) plan_->Repeat();
 }
 
 bool GradientMessages::Forget() {
-  if (!plan_.has_value() || !is_over_) return true;
+  if (!has_gradient_ || !is_over_) return true;
   if (plan_->IsInFlight()) {
     plan_->Cancel();
     return false;
   }
-  plan_.reset();
+  has_gradient_ = false;
   return true;
 }
 
 void GradientMessages::Cancel() {
-  if (plan_.has_value()) plan_->Cancel();
+  if (has_gradient_) plan_->Cancel();
 }
 
 }  // namespace lockstep

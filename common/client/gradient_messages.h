@@ -27,7 +27,7 @@ struct PushCall {
 // What comes of one.
 using PushAnswer = absl::StatusOr<std::shared_ptr<PushReply>>;
 
-// Thread-compatible. Each gradient allocates a plan and messages, but nothing of a tensor's size.
+// Thread-compatible. A gradient like the ones before allocates its messages alone.
 class GradientMessages {
  public:
   // `transport` says what it sends by reference, and whether it rounds.
@@ -35,7 +35,7 @@ class GradientMessages {
       : options_(options), transport_(transport) {}
 
   // Under way: it has not been judged.
-  bool is_active() const { return plan_.has_value() && !is_over_; }
+  bool is_active() const { return has_gradient_ && !is_over_; }
   void Begin(PushSeq push_seq, GlobalStep local_step, int num_tensors);
   void Add(const GradientTensor& gradient);
   bool AllAdded() const { return plan_->AllAdded(); }
@@ -59,7 +59,8 @@ class GradientMessages {
 
   const SessionOptions options_;
   const TensorTransport* const transport_;
-  std::optional<PushPlan> plan_;  // while a gradient is under way, or kept
+  std::optional<PushPlan> plan_;  // of the last gradient; its memory is the next one's
+  bool has_gradient_ = false;     // it is under way, or kept
   bool is_over_ = false;          // it is kept
   PushSeq push_seq_;
   GlobalStep local_step_;

@@ -21,6 +21,41 @@ PushPlan::PushPlan(const SessionOptions& options, GlobalStep local_step, int num
   variables_.reserve(num_variables_);
 }
 
+void PushPlan::Restart(GlobalStep local_step, int num_variables) {
+  local_step_ = local_step;
+  num_variables_ = num_variables;
+  retry_ = RetryPolicy(CallKind::kPlain, {.patience = options_.patience});
+  variables_.clear();
+  variables_.reserve(num_variables_);
+  // Backwards, since the first message takes the last: it is as large as it was.
+  for (auto message = messages_.rbegin(); message != messages_.rend(); ++message) {
+    message->pieces.clear();
+    spare_pieces_.push_back(std::move(message->pieces));
+  }
+  messages_.clear();
+  bucket_.reset();
+  bucket_size_ = 0;
+  unsent_.reset();
+  unsent_size_ = unsent_index_bytes_ = 0;
+  first_open_ = 0;
+  in_flight_ = 0;
+  straggling_ = false;
+  repeats_ = 0;
+  summary_ = {};
+  fatal_ = absl::OkStatus();
+}
+
+PushPlan::Message& PushPlan::AddMessage(State state, bool by_reference) {
+  Message& message = messages_.emplace_back();
+  message.state = state;
+  message.by_reference = by_reference;
+  if (!spare_pieces_.empty()) {
+    message.pieces = std::move(spare_pieces_.back());
+    spare_pieces_.pop_back();
+  }
+  return message;
+}
+
 void PushPlan::Add(Variable gradient) {
   LOCKSTEP_CHECK(!AllAdded());
   const size_t index = variables_.size();
@@ -47,8 +82,8 @@ void PushPlan::AddReference(size_t variable) {
     unsent_ = messages_.size();
     unsent_size_ = 0;
     unsent_index_bytes_ = 0;
-    messages_.push_back({.by_reference = true});
-    messages_.back().pieces.reserve(std::min(num_variables_ - variable, options_.most_references));
+    AddMessage(State::kOpen, /*by_reference=*/true)
+        .pieces.reserve(std::min(num_variables_ - variable, options_.most_references));
   }
   Message& message = messages_[*unsent_];
   const uint64_t size = variables_[variable].of.num_bytes();
@@ -68,8 +103,8 @@ void PushPlan::Cut(size_t variable) {
                                                             : 1;
   const uint64_t chunk = std::max<uint64_t>(1, options_.push_chunk_bytes / whole) * whole;
   for (uint64_t offset = 0; offset < size; offset += chunk) {
-    messages_.push_back({.state = State::kReady,
-                         .pieces = {{variable, offset, std::min<uint64_t>(chunk, size - offset)}}});
+    AddMessage(State::kReady)
+        .pieces.push_back({variable, offset, std::min<uint64_t>(chunk, size - offset)});
   }
 }
 
@@ -85,7 +120,7 @@ void PushPlan::AddToBucket(size_t variable, uint64_t size) {
   if (!bucket_) {
     bucket_ = messages_.size();
     bucket_size_ = 0;
-    messages_.emplace_back();
+    AddMessage(State::kOpen);
   }
   messages_[*bucket_].pieces.push_back({variable, 0, size});
   bucket_size_ += size;

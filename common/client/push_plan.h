@@ -28,7 +28,8 @@
 
 namespace lockstep {
 
-// For one gradient. Thread-compatible. Times are of one monotonic clock.
+// For one gradient after another: once it has had some of the same size it allocates nothing.
+// Thread-compatible. Times are of one monotonic clock.
 class PushPlan {
  public:
   struct Piece {
@@ -40,7 +41,7 @@ class PushPlan {
     size_t message;
     bool ask;  // the header alone
     bool by_reference;
-    std::vector<Piece> pieces;
+    absl::Span<const Piece> pieces;  // until it is answered
   };
   // A gradient. Its bytes are the indices', then the values', as they travel.
   struct Variable : GradientTensor {
@@ -56,6 +57,8 @@ class PushPlan {
   };
 
   PushPlan(const SessionOptions& options, GlobalStep local_step, int num_variables);
+  // Begins the next gradient. Nothing of the one before is in flight.
+  void Restart(GlobalStep local_step, int num_variables);
 
   // At most num_variables times.
   void Add(Variable gradient);
@@ -93,6 +96,8 @@ class PushPlan {
     Verdict verdict = PENDING;
   };
 
+  // At the end, with the given state. Its pieces have the memory of an earlier message's.
+  Message& AddMessage(State state, bool by_reference = false);
   void Cut(size_t variable);
   void AddReference(size_t variable);
   bool RecordOutcomes(const Message& message, const PushReply& reply);
@@ -106,12 +111,13 @@ class PushPlan {
   void RepeatLost(absl::Duration now);
 
   const SessionOptions options_;
-  const GlobalStep local_step_;
-  const size_t num_variables_;
+  GlobalStep local_step_;
+  size_t num_variables_;
   RetryPolicy retry_;
   std::vector<Progress> variables_;
   std::vector<Message> messages_;
-  std::optional<size_t> bucket_;  // the open message
+  std::vector<std::vector<Piece>> spare_pieces_;  // of earlier gradients' messages; empty
+  std::optional<size_t> bucket_;                  // the open message
   uint64_t bucket_size_ = 0;
   std::optional<size_t> unsent_;  // by reference: new gradients join it until it is sent
   uint64_t unsent_size_ = 0;
