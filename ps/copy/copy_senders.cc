@@ -94,37 +94,58 @@ std::shared_ptr<CopySenders::Contact> CopySenders::MakeContact(const CopyTargetO
 void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
                                const std::shared_ptr<shm::Segment>& memory) {
   if (memory == nullptr) return sender->SetReady();
-  const bool is_queued = TryInBackground([sender, memory] {
+  SetPreparing(sender, true);
+  const bool is_queued = TryInBackground([this, sender, memory] {
     // The copy does not map memory that is not there, and gets bytes.
     if (const absl::Status taken = memory->TakeMemory(); !taken.ok()) {
       log::Info(absl::StrCat("memory for a copy's means: ", taken.message(), ", using gRPC"));
     }
     sender->SetReady();
+    absl::MutexLock lock(&mutex_);
+    SetPreparing(sender, false);
   });
-  if (!is_queued) sender->SetReady();
+  if (is_queued) return;
+  SetPreparing(sender, false);
+  sender->SetReady();
+}
+
+void CopySenders::SetPreparing(const std::shared_ptr<CopySender>& sender, bool is_preparing) {
+  const auto open = std::ranges::find(senders_, sender, &Open::sender);
+  if (open != senders_.end()) open->is_preparing = is_preparing;
 }
 
 bool CopySenders::TryInBackground(absl::AnyInvocable<void()> work) {
   if (background_ == nullptr) background_ = std::make_unique<SerialThread>();
-  return background_->TryDo(std::move(work));
+  // Also those for which there was no room here while this waited.
+  return background_->TryDo([this, work = std::move(work)]() mutable {
+    work();
+    CloseLeft();
+  });
 }
 
-// What is not queued, Close does.
 void CopySenders::CloseLater(const std::shared_ptr<CopySender>& sender) {
   absl::MutexLock lock(&mutex_);
   if (is_closed_) return;
   const auto open = std::ranges::find(senders_, sender, &Open::sender);
-  if (open != senders_.end() && open->contact != nullptr) open->contact->peer.Mute();
-  (void)TryInBackground([this, sender] {
-    sender->Close();
-    // Its end waits for callbacks.
-    std::shared_ptr<Contact> contact;
+  if (open == senders_.end()) return;
+  if (open->contact != nullptr) open->contact->peer.Mute();
+  open->is_left = true;
+  // Where there is no room, something waits that closes it, too.
+  (void)TryInBackground([] {});
+}
+
+void CopySenders::CloseLeft() {
+  std::vector<Open> left;
+  {
     absl::MutexLock lock(&mutex_);
-    const auto open = std::ranges::find(senders_, sender, &Open::sender);
-    if (open == senders_.end()) return;
-    contact = std::move(open->contact);
-    senders_.erase(open);
-  });
+    const auto first = std::partition(senders_.begin(), senders_.end(), [](const Open& open) {
+      return !open.is_left || open.is_preparing;
+    });
+    left.assign(std::make_move_iterator(first), std::make_move_iterator(senders_.end()));
+    senders_.erase(first, senders_.end());
+  }
+  for (const Open& open : left) open.sender->Close();
+  // The end of a contact waits for callbacks.
 }
 
 void CopySenders::Close() {

@@ -43,6 +43,8 @@ class CopySenders {
   struct Open {
     std::shared_ptr<CopySender> sender;
     std::shared_ptr<Contact> contact;  // null: CopyTargetOptions::lease is 0
+    bool is_preparing = false;         // its memory is taken in the background
+    bool is_left = false;              // the last pointer to its target has gone
   };
 
   std::shared_ptr<Contact> MakeContact(const CopyTargetOptions& options, const ClientOptions& peer)
@@ -51,8 +53,13 @@ class CopySenders {
   void PrepareLater(const std::shared_ptr<CopySender>& sender,
                     const std::shared_ptr<shm::Segment>& memory)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Closes the sender in the background, and destroys it.
+  // Closes the sender in the background, and destroys it. Where too much waits there, what is done
+  // last there does it.
   void CloseLater(const std::shared_ptr<CopySender>& sender);
+  // Of the background: closes and destroys those that are left, but for what is still prepared.
+  void CloseLeft() ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetPreparing(const std::shared_ptr<CopySender>& sender, bool is_preparing)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool TryInBackground(absl::AnyInvocable<void()> work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -9,8 +9,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "ps/copy/copy_senders.h"
 #include "ps/service/ps_server.h"
+#include "ps/service/serial_thread.h"
 #include "tests/support/await.h"
 #include "tests/support/fault_proxy.h"
 #include "tests/unit/ps/copy/saved_tensors.h"
@@ -134,6 +136,24 @@ TEST_CASE("the memory of means goes with the copy that is left") {
   target->End(absl::OkStatus());
   target = nullptr;
   while (HasMeansMemory()) std::this_thread::yield();
+}
+
+TEST_CASE("copies that are left while too much waits to be closed lose their memory, too") {
+  CopySenders senders(/*ps=*/0, nullptr, Clock::Real());
+  std::vector<std::shared_ptr<CopyTarget>> targets;
+  for (size_t i = 0; i < 2 * SerialThread::kMaxWaiting; ++i) {
+    targets.push_back(senders.Make(NobodyThere(true)));
+  }
+  std::shared_ptr<CopyTarget> busy = senders.Make(NobodyThere(false));
+  absl::Notification go_on;
+  busy->Send({.step = GlobalStep(0)},
+             [&go_on](const absl::Status&) { go_on.WaitForNotification(); });
+  busy = nullptr;
+  targets.clear();
+  go_on.Notify();
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (HasMeansMemory() && absl::Now() < deadline) std::this_thread::yield();
+  CHECK_FALSE(HasMeansMemory());
 }
 
 TEST_CASE("a copy may be left by what waits for another one, when the ps ends") {
