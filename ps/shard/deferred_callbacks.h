@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/callback.h"
 #include "common/base/check.h"
+#include "common/tensor/tensor.h"
 
 namespace lockstep::ps {
 
@@ -18,7 +19,7 @@ class DeferredCallbacks {
  public:
   // What was put in must have been run (CHECK): a callback that is forgotten is a caller that waits
   // for ever.
-  ~DeferredCallbacks() { LOCKSTEP_CHECK(actions_.empty() && memory_.empty()); }
+  ~DeferredCallbacks() { LOCKSTEP_CHECK(actions_.empty() && memory_.empty() && tensors_.empty()); }
 
   template <typename T>
   void Answer(Callback<T> done, absl::StatusOr<T> result) {
@@ -27,16 +28,20 @@ class DeferredCallbacks {
     });
   }
   void LetGo(std::shared_ptr<const void> memory) { memory_.push_back(std::move(memory)); }
+  // For tensors to let go, to be appended.
+  std::vector<Tensor>* tensors() { return &tensors_; }
 
   // In the order in which they were put in.
   void Run() {
     memory_.clear();
+    tensors_.clear();
     for (auto& action : std::exchange(actions_, {})) action();
   }
 
  private:
   std::vector<absl::AnyInvocable<void()>> actions_;
   std::vector<std::shared_ptr<const void>> memory_;
+  std::vector<Tensor> tensors_;
 };
 
 // Holds the lock, and runs what was deferred under it as soon as it is released.

@@ -88,6 +88,7 @@ absl::Status GradientReceiver::Claim(bool is_over, PushContext* push) {
     if (is_wanted && !TakeWhole(piece, push)) ClaimChunk(piece, position, push);
     position += arguments.pieces[piece].size;
   }
+  budget_.TakeFreed(push->deferred->tensors());
   return absl::OkStatus();
 }
 
@@ -388,6 +389,7 @@ void GradientReceiver::Abandon(const ReassemblyBuffer::Removed& removed,
 void GradientReceiver::Release(size_t variable, Gradient gradient, DeferredCallbacks* deferred) {
   if (gradient.parts == nullptr) {
     budget_.Release(variable, std::move(gradient.value));
+    budget_.TakeFreed(deferred->tensors());
   } else {
     budget_.GiveBack(variable, gradient.parts->num_bytes());
     deferred->LetGo(std::move(gradient.parts));

@@ -1,6 +1,7 @@
 #include "ps/shard/held_budget.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -98,10 +99,10 @@ void HeldBudget::Release(size_t variable, Tensor buffer) {
   const uint64_t bytes = buffer.num_bytes();
   if (buffer.is_borrowed()) {
     borrowed_ -= bytes;
-    return;
+    return LetGo(std::move(buffer));
   }
   GiveBack(variable, bytes);
-  if (pool.kind.is_sparse) return;
+  if (pool.kind.is_sparse) return LetGo(std::move(buffer));
   spare_ += bytes;
   pool.spare.push_back(std::move(buffer));
 }
@@ -132,9 +133,23 @@ void HeldBudget::FreeSpare(uint64_t bytes) {
     Pool& pool = pools_[i];
     while (!pool.spare.empty() && is_full()) {
       spare_ -= pool.spare.back().num_bytes();
+      LetGo(std::move(pool.spare.back()));
       pool.spare.pop_back();
     }
   }
+}
+
+void HeldBudget::LetGo(Tensor buffer) {
+  // The last reference to borrowed memory unmaps it.
+  if (buffer.is_borrowed() || buffer.num_bytes() >= kFreedLater) {
+    freed_.push_back(std::move(buffer));
+  }
+}
+
+void HeldBudget::TakeFreed(std::vector<Tensor>* freed) {
+  if (freed->empty()) return freed->swap(freed_);
+  std::ranges::move(freed_, std::back_inserter(*freed));
+  freed_.clear();
 }
 
 }  // namespace lockstep::ps

@@ -25,6 +25,11 @@ namespace lockstep::ps {
 // Not thread-safe.
 class HeldBudget {
  public:
+  // Buffers of so many bytes have pages of their own, which go back to the system when they are
+  // freed: 0.1 ms for a MiB. The caller of TakeFreed frees them. Smaller ones are freed at once, so
+  // that the heap has them for the next.
+  static constexpr uint64_t kFreedLater = uint64_t{32} << 20;
+
   // Of a variable's gradients.
   struct Kind {
     Shape shape;
@@ -56,6 +61,9 @@ class HeldBudget {
   void Borrow(uint64_t bytes);
   // What was acquired or borrowed.
   void Release(size_t variable, Tensor buffer);
+  // Appends what the budget has let go since the last call: buffers of at least kFreedLater bytes,
+  // and borrowed memory. To be freed where nobody waits for it.
+  void TakeFreed(std::vector<Tensor>* freed);
 
   uint64_t held_bytes() const { return held_; }
   // Kept to be given out again.
@@ -75,7 +83,9 @@ class HeldBudget {
   bool HasRoom(size_t variable, uint64_t bytes) const;
   void UpdateOrder(size_t variable);
   std::optional<Tensor> TakeSpare(Pool* pool, DType type);
-  // Frees spare buffers until `bytes` more fit beside what is held and borrowed.
+  // Frees the buffer, or has it taken by TakeFreed.
+  void LetGo(Tensor buffer);
+  // Lets go of spare buffers until `bytes` more fit beside what is held and borrowed.
   void FreeSpare(uint64_t bytes);
 
   uint64_t budget_;
@@ -87,6 +97,7 @@ class HeldBudget {
   uint64_t held_ = 0;
   uint64_t spare_ = 0;
   uint64_t borrowed_ = 0;
+  std::vector<Tensor> freed_;  // until they are taken
 };
 
 }  // namespace lockstep::ps

@@ -1,0 +1,57 @@
+// What a budget lets go, and how large it may be.
+#include "ps/shard/held_budget.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace lockstep::ps {
+namespace {
+
+// Freeing them gives GiB back to the system, which takes a while; the shard's
+// lock is held here.
+TEST_CASE(
+    "large buffers that are let go are freed by the caller, without the lock") {
+  constexpr int64_t kElements = HeldBudget::kFreedLater / sizeof(float);
+  HeldBudget budget(
+      {{Shape({kElements}), HeldBudget::kFreedLater}, {Shape({10}), 40}},
+      2 * HeldBudget::kFreedLater, 2);
+  std::set<const void *> memory;
+  std::vector<Tensor> held, freed;
+  for (int i = 0; i < 2; ++i) {
+    held.push_back(*budget.Acquire(1, DType::kFloat32, 0));
+    budget.Release(1, std::move(held.back()));
+    held.pop_back();
+  }
+  budget.Close(1);
+  for (int i = 0; i < 2; ++i) {
+    held.push_back(*budget.Acquire(0, DType::kFloat32, 0));
+    memory.insert(held.back().data());
+  }
+  // The small one had to go, too.
+  CHECK(budget.spare_bytes() == 0);
+  for (Tensor &buffer : held)
+    budget.Release(0, std::move(buffer));
+  budget.TakeFreed(&freed);
+  CHECK(freed.empty());
+  // Gradients that lie elsewhere need none of them.
+  for (int i = 0; i < 2; ++i)
+    budget.Borrow(HeldBudget::kFreedLater);
+  CHECK(budget.spare_bytes() == 0);
+  budget.TakeFreed(&freed);
+  REQUIRE(freed.size() == 2);
+  CHECK(std::set<const void *>{freed[0].data(), freed[1].data()} == memory);
+  const auto owner = std::make_shared<Tensor>(DType::kFloat32, Shape({10}));
+  budget.Release(0, Tensor::Borrow(DType::kFloat32, Shape({10}),
+                                   static_cast<std::byte *>(owner->data()),
+                                   owner));
+  budget.TakeFreed(&freed);
+  REQUIRE(freed.size() == 3);
+  CHECK(freed[2].is_borrowed());
+}
+
+} // namespace
+} // namespace lockstep::ps
