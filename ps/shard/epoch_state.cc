@@ -204,10 +204,16 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
   const auto rule_of = [&](const CatalogEntry& entry) -> const UpdateRule& {
     return *RuleOf(variables, entry).rule;
   };
-  LOCKSTEP_ASSIGN_OR_RETURN(MemoryClaim claim, ClaimMemory(variables, rule_of, options, is_copy));
+  LOCKSTEP_ASSIGN_OR_RETURN(ClaimedMemory claimed,
+                            ClaimMemory(variables, rule_of, options, is_copy));
   LOCKSTEP_ASSIGN_OR_RETURN(
       HeldBudget budget, MakeBudget(variables.config, variables.catalog, options.held_bytes_budget,
                                     std::max(counts.initial, counts.per_step)));
+  if (options.memory != nullptr) {
+    // Which workers share memory is not known before they call: gradients of the others come into
+    // what is left.
+    budget.SetLimit(GradientLimit(options.memory, claimed, variables.config.total_num_replicas()));
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(const VariableInitializer first,
                             VariableInitializer::Open(variables.config));
 
@@ -232,7 +238,7 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
                                             std::move(step), std::move(tokens), end);
   state->scalars = std::move(scalars);
   state->missing_slots = std::move(missing_slots);
-  state->memory = std::move(claim);
+  state->memory = std::move(claimed.claim);
   return state;
 }
 

@@ -19,7 +19,11 @@ uint64_t CopiesOf(uint32_t copies, uint64_t bytes) {
 
 HeldBudget::HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies,
                        uint64_t replica_bytes)
-    : budget_(budget), copies_(copies), replica_bytes_(replica_bytes), order_(variables.size()) {
+    : wanted_(budget),
+      budget_(budget),
+      copies_(copies),
+      replica_bytes_(replica_bytes),
+      order_(variables.size()) {
   for (Kind& kind : variables) {
     Pool pool{std::move(kind)};
     if (!pool.kind.is_sparse) pool.reserve = pool.kind.num_bytes;
@@ -31,13 +35,29 @@ HeldBudget::HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t co
   LOCKSTEP_CHECK(budget_ / std::max(copies_, 1u) >= largest_);
 }
 
+void HeldBudget::SetLimit(std::function<uint64_t()> limit) {
+  limit_ = std::move(limit);
+  AskLimit();
+}
+
+uint64_t HeldBudget::LimitedBudget() const {
+  if (limit_ == nullptr) return wanted_;
+  return std::min(wanted_, std::max(limit_(), CopiesOf(copies_, largest_)));
+}
+
+void HeldBudget::AskLimit() {
+  if (limit_ != nullptr && held_ == 0) budget_ = LimitedBudget();
+}
+
 void HeldBudget::SetReplicas(uint32_t replicas, uint32_t copies) {
   copies_ = std::max(copies_, copies);
-  budget_ = std::max({budget_, CopiesOf(replicas, replica_bytes_), CopiesOf(copies_, largest_)});
+  wanted_ = std::max({wanted_, CopiesOf(replicas, replica_bytes_), CopiesOf(copies_, largest_)});
+  budget_ = std::max(budget_, LimitedBudget());
   for (size_t variable = 0; variable < pools_.size(); ++variable) UpdateOrder(variable);
 }
 
 std::optional<Tensor> HeldBudget::Acquire(size_t variable, DType type, uint64_t bytes) {
+  AskLimit();
   Pool& pool = pools_[variable];
   if (!pool.kind.is_sparse) {
     bytes = static_cast<uint64_t>(pool.kind.shape.num_elements()) * SizeOf(type);
@@ -62,6 +82,7 @@ std::optional<Tensor> HeldBudget::Acquire(size_t variable, DType type, uint64_t 
 
 bool HeldBudget::Reserve(size_t variable, uint64_t bytes) {
   LOCKSTEP_CHECK(bytes <= pools_[variable].kind.num_bytes);
+  AskLimit();
   if (!HasRoom(variable, bytes)) return false;
   FreeSpare(bytes);
   Hold(variable, bytes);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -42,8 +43,11 @@ class HeldBudget {
   // budget that follows the number of replicas, what each of them adds.
   HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies,
              uint64_t replica_bytes = 0);
+  // The budget is no larger than this, but for `copies` of the largest kind, without which no step
+  // would close. Asked while nothing is held: a budget that shrinks later would block.
+  void SetLimit(std::function<uint64_t()> limit);
   // A step may have so many replicas, and need `copies` gradients. The budget grows where it must;
-  // it never shrinks.
+  // it never shrinks, but with the limit.
   void SetReplicas(uint32_t replicas, uint32_t copies);
 
   // A buffer with any contents, or nullopt when there is no room or no memory now. `type` is that
@@ -80,6 +84,9 @@ class HeldBudget {
   };
 
   void Hold(size_t variable, uint64_t bytes);
+  // As much of `wanted_` as the limit allows.
+  uint64_t LimitedBudget() const;
+  void AskLimit();
   bool HasRoom(size_t variable, uint64_t bytes) const;
   void UpdateOrder(size_t variable);
   std::optional<Tensor> TakeSpare(Pool* pool, DType type);
@@ -88,6 +95,8 @@ class HeldBudget {
   // Lets go of spare buffers until `bytes` more fit beside what is held and borrowed.
   void FreeSpare(uint64_t bytes);
 
+  std::function<uint64_t()> limit_;  // null: none
+  uint64_t wanted_;                  // the budget without the limit
   uint64_t budget_;
   uint32_t copies_;
   const uint64_t replica_bytes_;

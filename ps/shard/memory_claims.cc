@@ -22,6 +22,14 @@ MemoryClaims::Answer MemoryClaims::Claim(uint64_t bytes) {
   return answer;
 }
 
+uint64_t MemoryClaims::ShareOf(uint64_t bytes) const {
+  absl::MutexLock lock(&mutex_);
+  const uint64_t left = whole_ - std::min(whole_, claimed_);
+  if (bytes >= claimed_) return left;
+  return static_cast<uint64_t>(static_cast<double>(left) * static_cast<double>(bytes) /
+                               static_cast<double>(claimed_));
+}
+
 void MemoryClaims::Release(uint64_t bytes) {
   absl::MutexLock lock(&mutex_);
   claimed_ -= bytes;

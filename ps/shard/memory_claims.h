@@ -27,12 +27,15 @@ class MemoryClaims {
     uint64_t claimed = 0;
   };
   Answer Claim(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of what nobody has claimed, the part of the one that has claimed so many bytes: parts are in
+  // the proportion of the claims, and change with them.
+  uint64_t ShareOf(uint64_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Release(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::function<std::optional<uint64_t>()> available_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   // The most that was available since nothing was claimed.
   uint64_t whole_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t claimed_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -18,6 +18,9 @@ namespace {
 constexpr char kRemedy[] =
     ". Remedy: start more ps and part the variable among them, or give the ps more memory";
 
+// Messages from one worker: four of half a MiB, and gRPC's buffer.
+constexpr uint64_t kInFlight = uint64_t{6} << 20;
+
 // Tensors of a variable's size.
 struct Tensors {
   uint64_t values = 0;
@@ -93,6 +96,7 @@ struct Need {
   Tensors tensors;
   std::optional<uint64_t> bytes;
   std::optional<uint64_t> sum;
+  uint64_t gradients = 0;  // of the sum
 };
 
 std::vector<Need> NeedsOf(const EpochVariables& variables, RuleOfEntry rule_of,
@@ -104,6 +108,7 @@ std::vector<Need> NeedsOf(const EpochVariables& variables, RuleOfEntry rule_of,
   std::optional<uint64_t> kept = 0;  // all but gradients that stay in messages
   std::optional<uint64_t> sum = 0;
   uint64_t most_in_messages = 0;
+  uint64_t copied = 0;  // of gradients that do not stay in messages
   for (size_t i = 0; i < variables.catalog.size() && sum.has_value(); ++i) {
     const CatalogEntry& entry = variables.catalog[i];
     const Tensors tensors = TensorsOf(entry, rule_of(entry), variables.config, is_copy);
@@ -114,10 +119,13 @@ std::vector<Need> NeedsOf(const EpochVariables& variables, RuleOfEntry rule_of,
     const auto bytes = own && held ? CheckedAddBytes(*own, *held) : std::nullopt;
     const bool in_messages = StaysInMessages(entry, variables.config);
     if (bytes.has_value() && in_messages) most_in_messages = std::max(most_in_messages, *held);
-    if (bytes.has_value() && !in_messages) budget -= *held;
+    if (bytes.has_value() && !in_messages) {
+      budget -= *held;
+      copied += *held;
+    }
     kept = bytes ? CheckedAddBytes(*kept, in_messages ? *own : *bytes) : std::nullopt;
     sum = kept ? CheckedAddBytes(*kept, most_in_messages) : std::nullopt;
-    needs.push_back({tensors, bytes, sum});
+    needs.push_back({tensors, bytes, sum, copied + most_in_messages});
   }
   return needs;
 }
@@ -138,19 +146,33 @@ std::string RoomOf(const MemoryClaims::Answer& answer) {
 
 }  // namespace
 
-absl::StatusOr<MemoryClaim> ClaimMemory(const EpochVariables& variables, RuleOfEntry rule_of,
-                                        const ShardOptions& options, bool is_copy) {
+absl::StatusOr<ClaimedMemory> ClaimMemory(const EpochVariables& variables, RuleOfEntry rule_of,
+                                          const ShardOptions& options, bool is_copy) {
   const std::vector<Need> needs = NeedsOf(variables, rule_of, options, is_copy);
-  if (needs.empty()) return nullptr;
+  if (needs.empty()) return ClaimedMemory();
   if (!needs.back().sum.has_value()) {
     return DoesNotFit(variables.catalog[needs.size() - 1], needs.back(), "");
   }
-  if (options.memory == nullptr) return nullptr;
-  MemoryClaims::Answer answer = options.memory->Claim(*needs.back().sum);
-  if (answer.claim != nullptr) return std::move(answer.claim);
+  ClaimedMemory claimed{.bytes = *needs.back().sum, .gradients = needs.back().gradients};
+  if (options.memory == nullptr) return claimed;
+  MemoryClaims::Answer answer = options.memory->Claim(claimed.bytes);
+  if (answer.claim != nullptr) {
+    claimed.claim = std::move(answer.claim);
+    return claimed;
+  }
   const auto first =
       std::ranges::find_if(needs, [&answer](const Need& need) { return *need.sum > answer.room; });
   return DoesNotFit(variables.catalog[first - needs.begin()], *first, RoomOf(answer));
+}
+
+std::function<uint64_t()> GradientLimit(const MemoryClaims* memory, const ClaimedMemory& claimed,
+                                        uint32_t replicas) {
+  return [memory, bytes = claimed.bytes, gradients = claimed.gradients,
+          in_flight = CheckedMultiplyBytes(replicas, kInFlight)] {
+    const std::optional<uint64_t> room = CheckedAddBytes(memory->ShareOf(bytes), gradients);
+    if (!room.has_value()) return std::numeric_limits<uint64_t>::max();
+    return *room - std::min(*room, in_flight.value_or(*room));
+  };
 }
 
 absl::StatusOr<Tensor> MakeTensor(const CatalogEntry& entry, absl::string_view what) {

@@ -1,6 +1,9 @@
 // What a shard takes of its process's memory for certain, before it takes any.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/tensor/tensor.h"
@@ -10,14 +13,26 @@
 
 namespace lockstep::ps {
 
+struct ClaimedMemory {
+  MemoryClaim claim;       // null where there is no ShardOptions::memory
+  uint64_t bytes = 0;      // all
+  uint64_t gradients = 0;  // of these, those of gradients that wait
+};
+
 // Claims the bytes of the variables' values, in all versions that there are in each step, and of
 // their slots; of the gradients that a step needs, where all come in messages (which workers share
 // memory is known only when they call), of large ones those of one variable; of a primary with a
 // copy, of the means that it sends, and of a copy, of those that it gets. RESOURCE_EXHAUSTED, with
 // the exit code of a bad configuration, naming the variable and the bytes: more than
-// `options.memory` has, or than can be counted. Null where there is no `options.memory`.
-absl::StatusOr<MemoryClaim> ClaimMemory(const EpochVariables& variables, RuleOfEntry rule_of,
-                                        const ShardOptions& options, bool is_copy);
+// `options.memory` has, or than can be counted.
+absl::StatusOr<ClaimedMemory> ClaimMemory(const EpochVariables& variables, RuleOfEntry rule_of,
+                                          const ShardOptions& options, bool is_copy);
+
+// Bytes that gradients of a job with so many replicas may take: those that are claimed for them,
+// and the shard's part of what nobody has claimed, less what may be in flight. `memory` outlives
+// it.
+std::function<uint64_t()> GradientLimit(const MemoryClaims* memory, const ClaimedMemory& claimed,
+                                        uint32_t replicas);
 
 // With any contents. RESOURCE_EXHAUSTED as above, naming the variable, the bytes and `what` (such
 // as "values"): the system has no such memory.

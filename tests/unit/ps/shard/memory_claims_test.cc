@@ -42,5 +42,19 @@ TEST_CASE("where nobody knows what there is, there is room") {
   CHECK(memory.Claim(uint64_t{1} << 50).claim != nullptr);
 }
 
+TEST_CASE("what nobody has claimed is divided in the proportion of the claims") {
+  MemoryClaims memory([] { return 100; });
+  const MemoryClaims::Answer first = memory.Claim(30);
+  REQUIRE(first.claim != nullptr);
+  CHECK(memory.ShareOf(30) == 70);
+  {
+    const MemoryClaims::Answer second = memory.Claim(10);
+    REQUIRE(second.claim != nullptr);
+    CHECK(memory.ShareOf(30) == 45);
+    CHECK(memory.ShareOf(10) == 15);
+  }
+  CHECK(memory.ShareOf(30) == 70);
+}
+
 }  // namespace
 }  // namespace lockstep::ps

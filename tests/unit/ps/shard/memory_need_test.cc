@@ -102,6 +102,42 @@ TEST_CASE("gradients are counted where they are copied out of shared memory") {
   CheckNeed(plan, (3 + 1) * 400);
 }
 
+// Under COPY and MAP nobody knows before whether workers share memory. What the process has beside
+// what is certain is all that gradients in messages may take; here less than that of three.
+TEST_CASE("gradients of workers that share no memory take no more than is left") {
+  constexpr uint64_t kCertain = 3 * 3 * 400;
+  constexpr uint64_t kInFlight = 2 * (uint64_t{6} << 20);
+  CreateVariablesRequest plan =
+      PlanOf(PlacementOf({{"a", {100}}, {"b", {100}}, {"c", {100}}}), 2, 2);
+  plan.mutable_transport()->set_shared_memory(TransportDef::COPY);
+  const std::vector<float> gradient(100, 1);
+  for (const uint64_t left : {uint64_t{6 * 400}, uint64_t{1100}}) {
+    CAPTURE(left);
+    MemoryClaims memory([left] { return kCertain + kInFlight + left; });
+    test::Harness h(plan, ShardOptions{.memory = &memory});
+    const auto push = [&](uint32_t worker, uint32_t variable) {
+      return h.shard
+          .Push(test::Message(test::IdentityOf(worker), 1, 0)
+                    .Whole(variable, Shape({100}), gradient)
+                    .Ready())
+          .status();
+    };
+    const auto closed = h.Grant(0, 2, 1.0f);
+    CHECK(push(0, 2).ok());
+    const absl::Status early = push(0, 1);
+    CHECK(early.ok() == (left == 6 * 400));
+    if (!early.ok()) {
+      CHECK_THAT(std::string(early.message()), Catch::Contains("400 of 1100 are held"));
+    }
+    // It goes on in the order in which variables close.
+    CHECK(push(1, 2).ok());
+    for (const uint32_t variable : {1, 0}) {
+      for (const uint32_t worker : {0, 1}) CHECK(push(worker, variable).ok());
+    }
+    CHECK_FALSE(closed.IsParked());
+  }
+}
+
 TEST_CASE("a primary has the means that it sends besides, and a copy those that come") {
   CreateVariablesRequest plan = Plan(2, TransportDef::COPY);
   plan.mutable_sync()->set_ps_replicas(1);
