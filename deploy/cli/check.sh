@@ -157,8 +157,8 @@ check_sim() {
   (run_sim --sim --seeds=20000)
 }
 
-# Real processes under 200 faults: without copies of shards, with them and a token, with links between hosts, and
-# what steps have counted.
+# Real processes under 200 faults: without copies of shards, with them and a token, with links between
+# hosts, and what steps have counted.
 check_chaos() {
   # shellcheck source=deploy/cli/chaos.sh
   source "$root/deploy/cli/chaos.sh"
