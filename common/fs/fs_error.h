@@ -17,7 +17,8 @@ namespace lockstep {
 absl::Status ReadError(const std::string& path, absl::string_view action, int error_number);
 
 // Whether `status` is a ReadError that may pass although nobody changes the file: its storage has
-// failed, with EIO or ESTALE, say. Also of one that came back from a call.
+// failed, with EIO or ESTALE, say, or this process was short of descriptors or memory. Also of one
+// that came back from a call.
 bool IsStorageFailure(const absl::Status& status);
 
 // The same as ReadError for an output: exit code 73, or 74 for a failing device, or 138 for a full
