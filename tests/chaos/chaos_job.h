@@ -73,7 +73,7 @@ class ChaosJob {
   // Of the chiefs that answer, the only one that does not stand by.
   std::optional<int> Commander() const;
   ChaosTask& task(const TaskId& id) const;
-  // Those of which the first one that saves is killed in its save.
+  // A kill in a save waits for the first save of these.
   std::vector<ChaosTask*> SaversOf(const Fault& fault, ChaosTask* hit) const;
   // Those that a fault of processes ends.
   std::vector<ChaosTask*> EndedBy(const Fault& fault, const FaultTasks& hit) const;

@@ -61,11 +61,14 @@ void ChaosRun::ReadUsage() {
   }
 }
 
-bool ChaosRun::TendUntil(const std::function<bool()>& done, absl::Duration patience) {
-  const absl::Duration deadline = Now() + patience;
+bool ChaosRun::TendUntil(const std::function<bool()>& done, absl::Duration patience,
+                         const std::function<int()>& parts) {
+  absl::Duration deadline = Now() + patience;
+  int part = parts();
   while (Now() < deadline) {
     if (!Tend()) return false;
     if (done()) return true;
+    if (std::exchange(part, parts()) != part) deadline = Now() + patience;
     absl::SleepFor(kPoll);
   }
   return false;
@@ -137,8 +140,11 @@ bool ChaosRun::RunRound() {
   std::vector<Injected> round;
   for (const auto& [fault, tasks] : faults) round.push_back(Inject(fault, tasks));
   int advances_when_healed = -1;
-  int parts = 1;
-  for (const Injected& injected : round) parts = std::max(parts, injected.fault->num_parts());
+  const auto parts = [&round] {
+    int sum = 0;
+    for (const Injected& injected : round) sum += injected.fault->part();
+    return sum;
+  };
   const bool recovers = TendUntil(
       [&] {
         for (Injected& injected : round) {
@@ -150,7 +156,7 @@ bool ChaosRun::RunRound() {
         if (advances_when_healed < 0) advances_when_healed = watch_.num_advances();
         return watch_.num_advances() >= advances_when_healed + kAdvances;
       },
-      kRecovery * parts);
+      kRecovery, parts);
   const absl::Duration pause = watch_.LongestPause(Now());
   absl::Duration allowed;
   for (const auto& [fault, tasks] : faults) allowed += AllowedPause(fault, ChaosJob::kLease);
@@ -171,6 +177,10 @@ bool ChaosRun::RunRound() {
   }
   say_(absl::StrFormat("%d: %s: %.2f s without a step", report_->num_faults(), what,
                        absl::ToDoubleSeconds(pause)));
+  for (const Injected& injected : round) {
+    const std::string defect = injected.fault->defect();
+    if (!defect.empty()) report_->AddDefect(absl::StrCat(what, ": ", defect));
+  }
   if (!recovers) report_->AddDefect("the job does not go on after " + what);
   return recovers;
 }

@@ -47,8 +47,10 @@ class ChaosRun {
   // False: something is wrong.
   bool Tend();
   void ReadUsage();
-  // Tends the job until `done`, or for so long: false.
-  bool TendUntil(const std::function<bool()>& done, absl::Duration patience);
+  // Tends the job until `done`, or for so long: false. It begins anew when `parts` changes.
+  bool TendUntil(
+      const std::function<bool()>& done, absl::Duration patience,
+      const std::function<int()>& parts = [] { return 0; });
   Injected Inject(const Fault& fault, const FaultTasks& tasks);
   // Goes on with what is not healed; whether all are.
   bool AdvanceFaults(std::vector<Injected>* round);

@@ -29,17 +29,21 @@ class FewDescriptors : public OngoingFault {
     has_limit_ = prlimit(pid_, RLIMIT_NOFILE, nullptr, &before_) == 0;
     if (!has_limit_) return;  // it has just ended
     const rlimit few = {.rlim_cur = LowestFreeDescriptor(pid_), .rlim_max = before_.rlim_max};
-    prlimit(pid_, RLIMIT_NOFILE, &few, nullptr);
+    is_limited_ = prlimit(pid_, RLIMIT_NOFILE, &few, nullptr) == 0;
     strangers_ = ConnectTo(address, kStrangers);
   }
   void Heal() override {
     if (has_limit_) prlimit(pid_, RLIMIT_NOFILE, &before_, nullptr);
     strangers_.clear();
   }
+  std::string defect() const override {
+    return is_limited_ || !has_limit_ ? "" : "the limit of its descriptors could not be set";
+  }
 
  private:
   const pid_t pid_;
   bool has_limit_ = false;
+  bool is_limited_ = false;
   rlimit before_{};
   std::vector<FileDescriptor> strangers_;
 };

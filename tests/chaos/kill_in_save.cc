@@ -83,6 +83,9 @@ class KilledInSave : public OngoingFault {
     }
     return killed_ != nullptr;
   }
+  // The wait for a save, then what follows the kill.
+  int part() const override { return killed_ == nullptr ? 0 : 1; }
+  std::string defect() const override { return killed_ == nullptr ? "no save was met" : ""; }
   std::optional<TaskId> hit() const override {
     return killed_ == nullptr ? std::nullopt : std::optional(killed_->id());
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "tests/chaos/task_id.h"
 
@@ -19,8 +20,10 @@ class OngoingFault {
   virtual void Heal() {}
   // Of a fault that hits one of several tasks: which, once Advance has returned true.
   virtual std::optional<TaskId> hit() const { return std::nullopt; }
-  // Parts of the fault after each of which the job trains again.
-  virtual int num_parts() const { return 1; }
+  // Which part of it is done now, after each of which the job trains again.
+  virtual int part() const { return 0; }
+  // What it has met that is wrong; empty: nothing.
+  virtual std::string defect() const { return ""; }
 };
 
 }  // namespace lockstep::test

@@ -23,7 +23,7 @@ class RollingRestart : public OngoingFault {
     EndNext();
     return false;
   }
-  int num_parts() const override { return static_cast<int>(tasks_.size()); }
+  int part() const override { return static_cast<int>(next_); }
 
  private:
   void EndNext() {

@@ -7,7 +7,7 @@ Sign SignOf(const Fault& fault) {
   // The name of the task would tell of the kill before the full disk.
   if (fault.kind == FaultKind::kFullDisk) return {.text = "No space left on device"};
   switch (fault.kind) {
-    case FaultKind::kRollingRestart:  // of a worker; it comes to workers, too
+    case FaultKind::kRollingRestart:  // the chief logs so of each worker
       return {Sign::Log::kChiefs, "has left: it was told to stop"};
     case FaultKind::kFewDescriptors:
       return {Sign::Log::kOwn, "descriptors run out"};
@@ -19,7 +19,7 @@ Sign SignOf(const Fault& fault) {
     default:
       break;
   }
-  // Nobody is left to tell of it but who comes next.
+  // Nobody sees the others end.
   if (fault.kind == FaultKind::kKill && fault.target == FaultTarget::kAll) {
     return {Sign::Log::kChiefs, "restored from "};
   }

@@ -30,12 +30,19 @@ constexpr absl::string_view kCutSettings("\0\0\6\4\0\0\0\0\0\0\3", 11);
 
 class HeldConnections : public OngoingFault {
  public:
-  explicit HeldConnections(std::vector<FileDescriptor> connections)
-      : connections_(std::move(connections)) {}
+  // `wanted`: how many there were to be.
+  HeldConnections(std::vector<FileDescriptor> connections, int wanted)
+      : connections_(std::move(connections)), num_made_(connections_.size()), wanted_(wanted) {}
   void Heal() override { connections_.clear(); }
+  std::string defect() const override {
+    if (num_made_ == static_cast<size_t>(wanted_)) return "";
+    return absl::StrCat("the task took ", num_made_, " of ", wanted_, " connections");
+  }
 
  private:
   std::vector<FileDescriptor> connections_;
+  const size_t num_made_;
+  const int wanted_;
 };
 
 std::string RandomBytes(std::mt19937_64* random) {
@@ -64,21 +71,26 @@ class WrongToken : public OngoingFault {
   bool Advance(int /*num_advances*/) override {
     if (calls_ == kCalls) return true;
     const bool has_token = calls_++ % 2 != 0;
-    (void)FetchStatus(address_, kAnswer, has_token ? credentials_.get() : nullptr);
+    if (FetchStatus(address_, kAnswer, has_token ? credentials_.get() : nullptr).ok()) {
+      defect_ = has_token ? "a call with another job's token was answered"
+                          : "a call without a token was answered";
+    }
     return false;
   }
+  std::string defect() const override { return defect_; }
 
  private:
   const std::string address_;
   const TemporaryFolder folder_;
   const std::shared_ptr<const rpc::Credentials> credentials_;
   int calls_ = 0;
+  std::string defect_;
 };
 
 }  // namespace
 
 std::unique_ptr<OngoingFault> HoldIdleConnections(const std::string& address) {
-  return std::make_unique<HeldConnections>(ConnectTo(address, kIdle));
+  return std::make_unique<HeldConnections>(ConnectTo(address, kIdle), kIdle);
 }
 
 std::unique_ptr<OngoingFault> SendGarbage(const std::string& address) {
@@ -88,7 +100,7 @@ std::unique_ptr<OngoingFault> SendGarbage(const std::string& address) {
     SendTo(connections[i], GarbageOf(static_cast<int>(i), &random));
     if (i / 4 % 2 == 0) shutdown(connections[i].get(), SHUT_WR);
   }
-  return std::make_unique<HeldConnections>(std::move(connections));
+  return std::make_unique<HeldConnections>(std::move(connections), kGarbage);
 }
 
 std::unique_ptr<OngoingFault> CallWithWrongToken(const std::string& address) {
