@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/integration/training_run.h"
 #include "tests/support/temporary_folder.h"
@@ -36,14 +37,18 @@ TEST_CASE("a step of 3,000,000 rows of a table trains, to the same bits in share
   const TemporaryFolder folder;
   folder.Write("train.csv", Examples());
   const auto run = [&folder](const std::string& memory) {
-    return LossesOf(1, 1,
-                    {.global_batch = kExamples,
-                     .max_steps = 4,
-                     .optimizer = "adagrad {} learning_rate { base: 0.01 }",
-                     .data = absl::StrCat("csv { train: '", folder.Path("train.csv"),
-                                          "' label_column: '1000' no_header: true }"),
-                     .model = kModel,
-                     .more = "seed: 11 transport { shared_memory: " + memory + " }"});
+    Cluster cluster(1, 1);
+    cluster.StartAll({.global_batch = kExamples,
+                      .max_steps = 4,
+                      .optimizer = "adagrad {} learning_rate { base: 0.01 }",
+                      .data = absl::StrCat("csv { train: '", folder.Path("train.csv"),
+                                           "' label_column: '1000' no_header: true }"),
+                      .model = kModel,
+                      .more = "seed: 11 transport { shared_memory: " + memory + " }"});
+    const std::vector<double> losses = Losses(Finish(cluster));
+    CHECK(absl::StrContains(cluster.worker(0).Output(), "shares memory with ps 0") ==
+          (memory != "OFF"));
+    return losses;
   };
   const std::vector<double> losses = run("OFF");
   REQUIRE(losses.size() == 4);
