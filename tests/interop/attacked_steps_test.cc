@@ -23,17 +23,18 @@ constexpr double kMostCost = 1.2;
 
 // Of a phase.
 struct StepCost {
-  double ps_seconds = 0;    // of processor time for a step
-  double seconds = 0;       // for a step
-  double twin_seconds = 0;  // for a step of a job that nobody attacks
+  double ps_seconds = 0;        // of processor time for a step
+  double seconds = 0;           // for a step
+  double calm_job_seconds = 0;  // for a step of a job that nobody attacks
 };
 
-// A job that trains without an end, the client that attacks it, and its twin. An attacked phase is
-// one round of all attacks. A calm one, with the client stopped, takes as long as the round before.
+// A job that trains without an end, the client that attacks it, and a calm job. An attacked phase
+// is one round of all attacks. A calm one, with the client stopped, takes as long as the round
+// before.
 class Phases {
  public:
-  Phases(Cluster& job, Cluster& twin, Process& attacker)
-      : job_(job), twin_(twin), attacker_(attacker) {}
+  Phases(Cluster& job, Cluster& calm_job, Process& attacker)
+      : job_(job), calm_job_(calm_job), attacker_(attacker) {}
 
   StepCost Attacked() {
     attacker_.Signal(SIGCONT);
@@ -58,50 +59,50 @@ class Phases {
   template <typename Phase>
   StepCost Measure(const Phase& phase) {
     const double step = StepOf(job_);
-    const double step_of_twin = StepOf(twin_);
+    const double step_of_calm_job = StepOf(calm_job_);
     const absl::Duration spent = CpuTimeOf(job_.ps(0));
     const absl::Time began = absl::Now();
     phase();
     const double ps_seconds = absl::ToDoubleSeconds(CpuTimeOf(job_.ps(0)) - spent);
     const double seconds = absl::ToDoubleSeconds(absl::Now() - began);
     const double steps = StepOf(job_) - step;
-    const double steps_of_twin = StepOf(twin_) - step_of_twin;
+    const double steps_of_calm_job = StepOf(calm_job_) - step_of_calm_job;
     REQUIRE(steps > 0);
-    REQUIRE(steps_of_twin > 0);
+    REQUIRE(steps_of_calm_job > 0);
     return {.ps_seconds = ps_seconds / steps,
             .seconds = seconds / steps,
-            .twin_seconds = seconds / steps_of_twin};
+            .calm_job_seconds = seconds / steps_of_calm_job};
   }
 
   Cluster& job_;
-  Cluster& twin_;
+  Cluster& calm_job_;
   Process& attacker_;
   int round_ = 1;
   absl::Duration round_time_;
 };
 
 // The client and other programs take processors from the job as well, more in one phase than in
-// another: its steps take 0.5 to 2.7 times as long as in the phase beside. They take as much from a
-// twin, so the time of a step is measured in steps of the twin. What the ps spends on the attacks
-// is taken from the twin, too: hence the bound on its processor time. Half of the attacked phases
-// follow a calm one, in which the client's budget of refusals has filled; their first refusals are
-// answered at once.
+// another: its steps take 0.5 to 2.7 times as long as in the phase beside. They take as much from
+// the calm job, so the time of a step is measured in steps of that one. What the ps spends on the
+// attacks is taken from both, too: hence the bound on its processor time. Half of the attacked
+// phases follow a calm one, in which the client's budget of refusals has filled; their first
+// refusals are answered at once.
 TEST_CASE("the steps of a job cost a ps little more while a client attacks it without a pause") {
   Cluster cluster(1, 3);
-  Cluster twin(1, 2);
+  Cluster calm_job(1, 2);
   const std::string tls = cluster.UseTls();
-  twin.UseTls();
+  calm_job.UseTls();
   // Of the three workers two are enough; the attacker is the third.
   cluster.StartAll({.max_steps = kForeverSteps, .sync = "replicas_to_aggregate: 2"},
                    {"--lease=600"});
-  twin.StartAll({.max_steps = kForeverSteps});
+  calm_job.StartAll({.max_steps = kForeverSteps});
   cluster.worker(2).Signal(SIGKILL);
   REQUIRE(cluster.WaitForStep(5, kWhole));
-  REQUIRE(twin.WaitForStep(5, kWhole));
+  REQUIRE(calm_job.WaitForStep(5, kWhole));
   Process attacker(
       PythonCommand("attacks.py", {SourceRoot(), tls, cluster.spec().ps[0], cluster.spec().chief,
                                    cluster.spec().workers[0], cluster.spec_path(), "forever"}));
-  Phases phases(cluster, twin, attacker);
+  Phases phases(cluster, calm_job, attacker);
   (void)phases.Attacked();  // with its start
   std::vector<double> ps_cost, time;
   std::string pairs;
@@ -115,7 +116,8 @@ TEST_CASE("the steps of a job cost a ps little more while a client attacks it wi
       calm = phases.Calm();
     }
     ps_cost.push_back(attacked.ps_seconds / calm.ps_seconds);
-    time.push_back(attacked.seconds / calm.seconds * calm.twin_seconds / attacked.twin_seconds);
+    time.push_back(attacked.seconds / calm.seconds * calm.calm_job_seconds /
+                   attacked.calm_job_seconds);
     absl::StrAppend(&pairs, ps_cost.back(), " ", time.back(), "\n");
   }
   INFO(attacker.Output() << cluster.Logs());
