@@ -210,7 +210,7 @@ TEST_CASE("a worker that stood still for longer than its lease registers again w
   Job job(/*ps_is_behind=*/false, "");
   const std::vector<NewOutput> chief = {NewOutput(job.chief.get())};
   job.workers[1]->Signal(SIGSTOP);
-  CHECK(WaitForAll(chief, "is lost: silent for"));
+  CHECK(WaitForAll(chief, "is lost: silent for 2."));
   const int64_t step = job.Step();
   job.workers[1]->Signal(SIGCONT);
   const absl::Time begin = absl::Now();
