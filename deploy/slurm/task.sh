@@ -42,7 +42,8 @@ give_up() {
   exit "$1"
 }
 
-# set_flags TEXT: divided by spaces, but for those in quotes, as a shell does it. Nothing is expanded.
+# set_flags TEXT: divided by spaces, but for those in single or double quotes. Within quotes nothing is
+# special; outside, a backslash quotes the next character.
 set_flags() {
   mapfile -t flags < <(xargs -r printf '%s\n' <<<"$1")
   wait $! && return
