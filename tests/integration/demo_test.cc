@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "common/checkpoint/checkpoint.h"
@@ -45,7 +46,10 @@ TEST_CASE("the demo reaches its accuracy and writes what it says") {
   CHECK(figures["steps"] == 600);
   CHECK(figures["test_accuracy"] > 0.97);
   CHECK(figures == nlohmann::json::parse(folder.Read("run/summary.json")));
-  CHECK_THAT(ended.output, Contains("trained 600 steps in ") && Contains("\ntest accuracy  9"));
+  CHECK_THAT(ended.output,
+             Contains("trained 600 steps in ") &&
+                 Contains(absl::StrFormat("\ntest accuracy  %.2f %%\n",
+                                          100 * figures["test_accuracy"].get<double>())));
   for (const std::string path : {"checkpoints/ckpt-600", "job.textproto", "logs"}) {
     CHECK(std::filesystem::exists(run + "/" + path));
     CHECK_THAT(ended.output, Contains(" " + run + "/" + path));
