@@ -209,7 +209,7 @@ TEST_CASE("a process that gives up with 138 is started again, and the run goes o
   const std::string once =
       "[ -e " + mark + " ] || { touch " + mark + "; echo nobody; exit 138; }\n";
   const Launch launch(
-      {.chief = "while [ $(wc -l <" + mark + ") = 0 ]; do sleep 0.05; done\n" + kChiefDone,
+      {.chief = "until grep -q again " + mark + "; do sleep 0.05; done\n" + kChiefDone,
        .ps = kUntilDone,
        .worker0 = once + "echo again >>" + mark + "\n",
        .worker1 = "sleep 0.1\n",
