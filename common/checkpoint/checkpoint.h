@@ -104,7 +104,8 @@ std::string CheckpointFolder(const std::string& root, int64_t step);
 // broken, the one before it in that history; `warnings` gets a line for each that was skipped. What
 // is returned was read whole and its checksums are right. NOT_FOUND names what was looked for;
 // DATA_LOSS what is wrong where all that may be taken is broken; INTERNAL where the storage of the
-// newest has failed (IsStorageFailure).
+// newest has failed (IsStorageFailure). RESOURCE_EXHAUSTED, with nothing skipped for it: this
+// process is short of descriptors or memory.
 absl::StatusOr<std::string> ResolveCheckpoint(const std::string& path,
                                               std::vector<std::string>* warnings = nullptr);
 // NOT_FOUND where there is none; DATA_LOSS naming the file and what is wrong with it.

@@ -52,7 +52,9 @@ absl::Status UnknownEpoch(const std::string& root, int64_t step, const absl::Sta
   return SetRemedy(
       Annotate(unread, absl::StrCat(root, " has no ", kOwnerFile,
                                     ", so that each manifest there must tell its epoch")),
-      absl::StrCat("let the chief read it, or move ", CheckpointName(step), " out of ", root));
+      absl::StrCat(absl::IsFailedPrecondition(unread) ? "use the build that has written it"
+                                                      : "start again once it can be read",
+                   ", or move ", CheckpointName(step), " out of ", root));
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ absl::StatusOr<std::string> SetAsideCheckpoints(const std::string& root,
 
 // The highest epoch that anybody has had in `root`: of its checkpoints and of its owner, which
 // is as high as that of each checkpoint. 0: there is none, or no `root`. DATA_LOSS for an owner
-// that cannot be read. Without an owner also the error of a manifest that is there and does not
-// tell its epoch.
+// that cannot be read. Without an owner also the error of a manifest that is whole, for all that is
+// known, and does not tell its epoch: later, or to another build, it may.
 absl::StatusOr<uint64_t> HighestEpoch(const std::string& root);
 
 }  // namespace lockstep

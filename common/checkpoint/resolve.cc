@@ -41,6 +41,11 @@ struct Contents {
   }
 };
 
+// For want of descriptors or memory, which is over soon: what is skipped for it would be lost.
+bool IsShortage(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && IsStorageFailure(status);
+}
+
 // A LATEST that is missing says nothing; one that names nothing sensible is worth a warning.
 void NoteLatest(const std::string& root, Contents* contents) {
   const absl::StatusOr<int64_t> step = ReadLatest(root);
@@ -62,6 +67,8 @@ absl::StatusOr<Contents> ReadContents(const std::string& root) {
     const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, step));
     if (manifest.ok()) {
       contents.points.push_back({step, manifest->epoch, manifest->origin});
+    } else if (IsShortage(manifest.status())) {
+      return manifest.status();
     } else {
       contents.unreadable.emplace(step, manifest.status());
     }
@@ -84,8 +91,9 @@ std::vector<int64_t> StepsOfOwner(const Contents& contents, const HistoryTip& ti
 }
 
 // Steps to try, in this order.
-std::vector<int64_t> Candidates(const std::string& root, Contents* contents) {
+absl::StatusOr<std::vector<int64_t>> Candidates(const std::string& root, Contents* contents) {
   const absl::StatusOr<std::optional<FolderOwner>> owner = ReadOwner(root);
+  if (IsShortage(owner.status())) return owner.status();
   if (!owner.ok()) contents->warnings.emplace_back(owner.status().message());
   if (owner.ok() && owner->has_value()) {
     return StepsOfOwner(*contents, {(*owner)->epoch, (*owner)->origin});
@@ -106,7 +114,7 @@ class NewestCheckpoint {
       : root_(std::move(root)), contents_(std::move(contents)) {}
 
   absl::StatusOr<std::string> Find() {
-    const std::vector<int64_t> steps = Candidates(root_, &contents_);
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, Candidates(root_, &contents_));
     for (const int64_t step : steps) {
       std::string folder = CheckpointFolder(root_, step);
       const absl::Status status = VerifyCheckpoint(folder);
@@ -114,6 +122,7 @@ class NewestCheckpoint {
         SkipUnreadable(step);
         return folder;
       }
+      if (IsShortage(status)) return status;
       Skip(step, status);
     }
     SkipUnreadable(-1);
