@@ -52,7 +52,8 @@ class EndingPhase final : public Phase {
   std::string UnfinishedPlaces() const;
   void EndLease();
   // The step shard has another chief: what the shards are told is that one's. A shard that it has
-  // not told yet would still obey this one.
+  // not told yet would still obey this one. Where the cluster spec has one chief all shards are
+  // told at once, and one may have.
   void ConcludeFenced(const absl::Status& refusal);
   void Conclude();
 

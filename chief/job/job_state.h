@@ -104,7 +104,7 @@ struct JobState {
 
   // Once the step shard has accepted this chief. A job that goes back keeps it.
   std::shared_ptr<LeaseKeeper> lease;
-  // That of the newest view that was sent to the step shard, which may not have it yet.
+  // That of the newest view that is sent to the step shard, which may not have it yet.
   Command announced;
   // Once the shards are initialized.
   InitializedShards initialized;

@@ -114,18 +114,17 @@ CommandHooks StartingPhase::MakeHooks() {
               LOCKSTEP_RETURN_IF_ERROR(job->lease->MayAnnounce(view.command(), follows_own));
             }
             const auto& may_take = job->inputs.options.may_take;
-            if (may_take == nullptr || follows_own) return absl::OkStatus();
-            return may_take(view.command().term());
+            if (may_take != nullptr && !follows_own) {
+              LOCKSTEP_RETURN_IF_ERROR(may_take(view.command().term()));
+            }
+            job->announced = view.command();
+            return absl::OkStatus();
           },
           .before =
               [this](const SetViewRequest& view, StatusCallback done) {
                 ClaimOnDisk([claim = job_->claim.get(),
                              owner = OwnerOf(*job_, view)] { return claim->Enter(owner); },
-                            [job = job_, command = view.command(),
-                             done = std::move(done)](const absl::Status& status) mutable {
-                              if (status.ok()) job->announced = command;
-                              done(status);
-                            });
+                            std::move(done));
               },
           .accepted =
               [this](const SetViewRequest& view, StartPoint start, StatusCallback done) {
