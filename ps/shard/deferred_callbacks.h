@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/callback.h"
@@ -29,19 +30,19 @@ class DeferredCallbacks {
   }
   void LetGo(std::shared_ptr<const void> memory) { memory_.push_back(std::move(memory)); }
   // For tensors to let go, to be appended.
-  std::vector<Tensor>* tensors() { return &tensors_; }
+  absl::InlinedVector<Tensor, 4>* tensors() { return &tensors_; }
 
   // In the order in which they were put in.
   void Run() {
     memory_.clear();
-    tensors_.clear();
     for (auto& action : std::exchange(actions_, {})) action();
+    tensors_.clear();  // large: nobody waits for their pages to be unmapped
   }
 
  private:
   std::vector<absl::AnyInvocable<void()>> actions_;
   std::vector<std::shared_ptr<const void>> memory_;
-  std::vector<Tensor> tensors_;
+  absl::InlinedVector<Tensor, 4> tensors_;
 };
 
 // Holds the lock, and runs what was deferred under it as soon as it is released.

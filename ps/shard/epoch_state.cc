@@ -212,7 +212,7 @@ absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariabl
   if (options.memory != nullptr) {
     // Which workers share memory is not known before they call: gradients of the others come into
     // what is left.
-    budget.SetLimit(GradientLimit(options.memory, claimed, variables.config.total_num_replicas()));
+    budget.SetLimit(GradientLimit(options.memory, claimed), variables.config.total_num_replicas());
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const VariableInitializer first,
                             VariableInitializer::Open(variables.config));

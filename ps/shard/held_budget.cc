@@ -35,22 +35,29 @@ HeldBudget::HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t co
   LOCKSTEP_CHECK(budget_ / std::max(copies_, 1u) >= largest_);
 }
 
-void HeldBudget::SetLimit(std::function<uint64_t()> limit) {
+void HeldBudget::SetLimit(std::function<uint64_t(uint32_t)> limit, uint32_t replicas) {
   limit_ = std::move(limit);
+  replicas_ = replicas;
   AskLimit();
 }
 
 uint64_t HeldBudget::LimitedBudget() const {
   if (limit_ == nullptr) return wanted_;
-  return std::min(wanted_, std::max(limit_(), CopiesOf(copies_, largest_)));
+  return std::min(wanted_, std::max(limit_(replicas_), CopiesOf(copies_, largest_)));
 }
 
 void HeldBudget::AskLimit() {
-  if (limit_ != nullptr && held_ == 0) budget_ = LimitedBudget();
+  if (limit_ == nullptr) return;
+  const uint64_t limited = LimitedBudget();
+  const bool shrinks = limited < budget_;
+  if (shrinks && held_ > 0) return;
+  budget_ = limited;
+  if (shrinks) FreeSpare(0);
 }
 
 void HeldBudget::SetReplicas(uint32_t replicas, uint32_t copies) {
   copies_ = std::max(copies_, copies);
+  replicas_ = replicas;
   wanted_ = std::max({wanted_, CopiesOf(replicas, replica_bytes_), CopiesOf(copies_, largest_)});
   budget_ = std::max(budget_, LimitedBudget());
   for (size_t variable = 0; variable < pools_.size(); ++variable) UpdateOrder(variable);
@@ -120,10 +127,10 @@ void HeldBudget::Release(size_t variable, Tensor buffer) {
   const uint64_t bytes = buffer.num_bytes();
   if (buffer.is_borrowed()) {
     borrowed_ -= bytes;
-    return LetGo(std::move(buffer));
+    return FreeOrDefer(std::move(buffer));
   }
   GiveBack(variable, bytes);
-  if (pool.kind.is_sparse) return LetGo(std::move(buffer));
+  if (pool.kind.is_sparse) return FreeOrDefer(std::move(buffer));
   spare_ += bytes;
   pool.spare.push_back(std::move(buffer));
 }
@@ -154,21 +161,20 @@ void HeldBudget::FreeSpare(uint64_t bytes) {
     Pool& pool = pools_[i];
     while (!pool.spare.empty() && is_full()) {
       spare_ -= pool.spare.back().num_bytes();
-      LetGo(std::move(pool.spare.back()));
+      FreeOrDefer(std::move(pool.spare.back()));
       pool.spare.pop_back();
     }
   }
 }
 
-void HeldBudget::LetGo(Tensor buffer) {
+void HeldBudget::FreeOrDefer(Tensor buffer) {
   // The last reference to borrowed memory unmaps it.
   if (buffer.is_borrowed() || buffer.num_bytes() >= kFreedLater) {
     freed_.push_back(std::move(buffer));
   }
 }
 
-void HeldBudget::TakeFreed(std::vector<Tensor>* freed) {
-  if (freed->empty()) return freed->swap(freed_);
+void HeldBudget::TakeFreed(absl::InlinedVector<Tensor, 4>* freed) {
   std::ranges::move(freed_, std::back_inserter(*freed));
   freed_.clear();
 }

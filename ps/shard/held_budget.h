@@ -18,6 +18,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "common/tensor/tensor.h"
 #include "ps/shard/closing_order.h"
 
@@ -43,9 +44,10 @@ class HeldBudget {
   // budget that follows the number of replicas, what each of them adds.
   HeldBudget(std::vector<Kind> variables, uint64_t budget, uint32_t copies,
              uint64_t replica_bytes = 0);
-  // The budget is no larger than this, but for `copies` of the largest kind, without which no step
-  // would close. Asked while nothing is held: a budget that shrinks later would block.
-  void SetLimit(std::function<uint64_t()> limit);
+  // The budget of so many replicas is no larger than this, but for `copies` of the largest kind,
+  // without which no step would close. Only while nothing is held does it shrink: later it would
+  // block.
+  void SetLimit(std::function<uint64_t(uint32_t replicas)> limit, uint32_t replicas);
   // A step may have so many replicas, and need `copies` gradients. The budget grows where it must;
   // it never shrinks, but with the limit.
   void SetReplicas(uint32_t replicas, uint32_t copies);
@@ -65,9 +67,9 @@ class HeldBudget {
   void Borrow(uint64_t bytes);
   // What was acquired or borrowed.
   void Release(size_t variable, Tensor buffer);
-  // Appends what the budget has let go since the last call: buffers of at least kFreedLater bytes,
+  // Appends what was to be freed since the last call: buffers of at least kFreedLater bytes,
   // and borrowed memory. To be freed where nobody waits for it.
-  void TakeFreed(std::vector<Tensor>* freed);
+  void TakeFreed(absl::InlinedVector<Tensor, 4>* freed);
 
   uint64_t held_bytes() const { return held_; }
   // Kept to be given out again.
@@ -91,12 +93,13 @@ class HeldBudget {
   void UpdateOrder(size_t variable);
   std::optional<Tensor> TakeSpare(Pool* pool, DType type);
   // Frees the buffer, or has it taken by TakeFreed.
-  void LetGo(Tensor buffer);
-  // Lets go of spare buffers until `bytes` more fit beside what is held and borrowed.
+  void FreeOrDefer(Tensor buffer);
+  // Frees spare buffers until `bytes` more fit beside what is held and borrowed.
   void FreeSpare(uint64_t bytes);
 
-  std::function<uint64_t()> limit_;  // null: none
-  uint64_t wanted_;                  // the budget without the limit
+  std::function<uint64_t(uint32_t)> limit_;  // null: none
+  uint32_t replicas_ = 0;                    // of the limit
+  uint64_t wanted_;                          // the budget without the limit
   uint64_t budget_;
   uint32_t copies_;
   const uint64_t replica_bytes_;
@@ -106,7 +109,7 @@ class HeldBudget {
   uint64_t held_ = 0;
   uint64_t spare_ = 0;
   uint64_t borrowed_ = 0;
-  std::vector<Tensor> freed_;  // until they are taken
+  absl::InlinedVector<Tensor, 4> freed_;  // until they are taken
 };
 
 }  // namespace lockstep::ps

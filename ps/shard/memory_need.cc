@@ -165,10 +165,10 @@ absl::StatusOr<ClaimedMemory> ClaimMemory(const EpochVariables& variables, RuleO
   return DoesNotFit(variables.catalog[first - needs.begin()], *first, RoomOf(answer));
 }
 
-std::function<uint64_t()> GradientLimit(const MemoryClaims* memory, const ClaimedMemory& claimed,
-                                        uint32_t replicas) {
-  return [memory, bytes = claimed.bytes, gradients = claimed.gradients,
-          in_flight = CheckedMultiplyBytes(replicas, kInFlight)] {
+std::function<uint64_t(uint32_t)> GradientLimit(const MemoryClaims* memory,
+                                                const ClaimedMemory& claimed) {
+  return [memory, bytes = claimed.bytes, gradients = claimed.gradients](uint32_t replicas) {
+    const std::optional<uint64_t> in_flight = CheckedMultiplyBytes(replicas, kInFlight);
     const std::optional<uint64_t> room = CheckedAddBytes(memory->ShareOf(bytes), gradients);
     if (!room.has_value()) return std::numeric_limits<uint64_t>::max();
     return *room - std::min(*room, in_flight.value_or(*room));

@@ -31,8 +31,8 @@ absl::StatusOr<ClaimedMemory> ClaimMemory(const EpochVariables& variables, RuleO
 // Bytes that gradients of a job with so many replicas may take: those that are claimed for them,
 // and the shard's part of what nobody has claimed, less what may be in flight. `memory` outlives
 // it.
-std::function<uint64_t()> GradientLimit(const MemoryClaims* memory, const ClaimedMemory& claimed,
-                                        uint32_t replicas);
+std::function<uint64_t(uint32_t replicas)> GradientLimit(const MemoryClaims* memory,
+                                                         const ClaimedMemory& claimed);
 
 // With any contents. RESOURCE_EXHAUSTED as above, naming the variable, the bytes and `what` (such
 // as "values"): the system has no such memory.

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+
 namespace lockstep::ps {
 namespace {
 
@@ -17,7 +19,8 @@ TEST_CASE("large buffers that are let go are freed by the caller, without the lo
   HeldBudget budget({{Shape({kElements}), HeldBudget::kFreedLater}, {Shape({10}), 40}},
                     2 * HeldBudget::kFreedLater, 2);
   std::set<const void*> memory;
-  std::vector<Tensor> held, freed;
+  std::vector<Tensor> held;
+  absl::InlinedVector<Tensor, 4> freed;
   for (int i = 0; i < 2; ++i) {
     held.push_back(*budget.Acquire(1, DType::kFloat32, 0));
     budget.Release(1, std::move(held.back()));
@@ -50,9 +53,17 @@ TEST_CASE("large buffers that are let go are freed by the caller, without the lo
 TEST_CASE("a budget is no larger than its limit, but for the gradients of one variable") {
   uint64_t limit = 130;
   HeldBudget budget({{Shape({10}), 40}}, 400, 2, 100);
-  budget.SetLimit([&limit] { return limit; });
+  uint32_t replicas = 0;
+  budget.SetLimit(
+      [&](uint32_t of) {
+        replicas = of;
+        return limit;
+      },
+      4);
+  CHECK(replicas == 4);
   CHECK(budget.budget() == 130);
   budget.SetReplicas(6, 2);
+  CHECK(replicas == 6);
   CHECK(budget.budget() == 130);
   std::vector<Tensor> held;
   const auto acquire = [&](int count) {
@@ -73,9 +84,10 @@ TEST_CASE("a budget is no larger than its limit, but for the gradients of one va
   release();
   CHECK(acquire(4) == 2);
   CHECK(budget.budget() == 80);
-  release();
+  CHECK(budget.spare_bytes() == 0);
+  // It grows at any time.
   limit = 1000;
-  CHECK(acquire(1) == 1);
+  CHECK(acquire(1) == 3);
   CHECK(budget.budget() == 600);
 }
 
