@@ -22,6 +22,7 @@ PushPlan::PushPlan(const SessionOptions& options, GlobalStep local_step, int num
 }
 
 void PushPlan::Restart(GlobalStep local_step, int num_variables) {
+  LOCKSTEP_CHECK(in_flight_ == 0);
   local_step_ = local_step;
   num_variables_ = num_variables;
   retry_ = RetryPolicy(CallKind::kPlain, {.patience = options_.patience});
@@ -38,7 +39,6 @@ void PushPlan::Restart(GlobalStep local_step, int num_variables) {
   unsent_.reset();
   unsent_size_ = unsent_index_bytes_ = 0;
   first_open_ = 0;
-  in_flight_ = 0;
   straggling_ = false;
   repeats_ = 0;
   summary_ = {};
