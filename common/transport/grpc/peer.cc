@@ -23,8 +23,10 @@ std::string LookupFailure(const ClientOptions& peer, absl::string_view message) 
   if (!absl::StrContains(message, "DNS resolution failed for ")) return "";
   const absl::string_view address = peer.address;
   constexpr absl::string_view kSeparator = ": ";
-  return absl::StrCat("the name ", address.substr(0, address.rfind(':')), " does not resolve: ",
-                      message.substr(message.rfind(kSeparator) + kSeparator.size()),
+  const size_t last = message.rfind(kSeparator);
+  if (last != absl::string_view::npos) message.remove_prefix(last + kSeparator.size());
+  return absl::StrCat("the name ", address.substr(0, address.rfind(':')),
+                      " does not resolve: ", message,
                       ". Remedy: correct the address, or the name service");
 }
 
