@@ -138,7 +138,8 @@ void PairRoles::Order(const Change& change, StatusCallback done) {
   if (IsGuarded()) undecided_ = change;
   SetViewRequest request = change.request;
   request.set_number(++last_order_);
-  // An order before this one that arrives late is refused: nobody is to hear that.
+  // An order before this one that arrives late is refused once this one is taken: nobody is to
+  // hear that.
   Interrupt(TryAgain("another ps of the shard takes its place"), ServesOn(change.to));
   places_[change.to]->ps()->Call(
       kSetView, request,

@@ -61,7 +61,8 @@ class Shard {
   // before. A newer term withdraws the old chief's grants; a newer epoch drops the variables, and
   // what still works on them, or makes them, comes to nothing. Where workers keep the variables,
   // the step of the answer is the first that still takes gradients. UNAVAILABLE: a copy that is to
-  // serve the workers still applies what it holds; IsNoVariables: it awaits state. A shard that
+  // serve the workers still applies what it holds, and has kept nothing of the view, neither term
+  // nor members; IsNoVariables: it awaits state. A shard that
   // becomes a copy drops its variables, and so does a copy of which a new view makes a new one.
   absl::StatusOr<ShardState> SetView(const View& view);
   // Bytes of this shard's values. Repeatable; what exists is left alone. Takes as long as making

@@ -68,8 +68,9 @@ class Device {
   // From memory that is mapped for reading alone.
   virtual absl::StatusOr<HostRegistration> RegisterReadOnly(std::span<const std::byte> memory) = 0;
 
-  // Whether all of this memory of the host was made by AllocatePinned of this device, or is
-  // registered with it. A copy to other memory may block until its stream has come to it.
+  // Whether all of this memory of the host was made by AllocatePinned of a device of this kind, or
+  // is registered with one. A copy to or from other memory may block until its stream has come to
+  // it.
   virtual bool IsPinned(std::span<const std::byte>) const { return true; }
 
   virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream(const StreamOptions& options) = 0;
