@@ -103,8 +103,8 @@ absl::Status FolderClaim::Take(FolderOwner wanted) {
 void FolderClaim::AddWarning(const absl::Status& failure) {
   absl::MutexLock lock(&mutex_);
   warnings_.push_back(absl::StrCat(
-      failure.message(), "; tried again with the first save. Remedy: let this user write into ",
-      root_, ", on a disk that has room"));
+      failure.message(),
+      "; tried again with the first save. Remedy: see that this process can write into ", root_));
 }
 
 std::vector<std::string> FolderClaim::TakeWarnings() {
