@@ -47,6 +47,17 @@ struct Fixture {
     ps.create.Answer(LostVariablesError("ps 0 (127.0.0.1:1)"));
     REQUIRE(executor.RunNext());
   }
+  // The job goes back. Returns the command of its next view, which the step shard has not answered.
+  Command GoBack() {
+    TakeCommand();
+    LoseVariables();
+    executor.AwaitWork();
+    ps.get_view.Answer(SetViewReply());
+    executor.Run();
+    REQUIRE(ps.set_view.size() == 1);
+    CHECK(ps.set_view.front().command().term() == 2);
+    return ps.set_view.front().command();
+  }
 
   // The ps is told that the job has ended so.
   void FinishPs(ExitCode code) {
@@ -191,13 +202,7 @@ TEST_CASE("a chief that goes back while another one takes command does not take 
 TEST_CASE("a chief that goes back and finds its next term taken does not take the one after that") {
   const test::TemporaryFolder folder;
   Fixture f(folder.path());
-  f.TakeCommand();
-  f.LoseVariables();
-  f.executor.AwaitWork();
-  f.ps.get_view.Answer(SetViewReply());
-  f.executor.Run();
-  REQUIRE(f.ps.set_view.size() == 1);
-  CHECK(f.ps.set_view.front().command().term() == 2);
+  f.GoBack();
   f.ps.set_view.Answer(absl::AbortedError("term 2 belongs to another chief"));
   f.executor.Run();
   SetViewReply seen;
@@ -213,14 +218,7 @@ TEST_CASE("a chief that goes back and finds its next term taken does not take th
 TEST_CASE("a chief that goes back takes the term after its own, which only the step shard has") {
   const test::TemporaryFolder folder;
   Fixture f(folder.path());
-  f.TakeCommand();
-  f.LoseVariables();
-  f.executor.AwaitWork();
-  f.ps.get_view.Answer(SetViewReply());
-  f.executor.Run();
-  REQUIRE(f.ps.set_view.size() == 1);
-  const Command sent = f.ps.set_view.front().command();
-  CHECK(sent.term() == 2);
+  const Command sent = f.GoBack();
   f.ps.set_view.Answer(absl::FailedPreconditionError("its copy has another cluster spec"));
   f.executor.Run();
   SetViewReply seen;
@@ -318,14 +316,7 @@ TEST_CASE("a job that is stopped while a ps is awaited for its next start tells 
 TEST_CASE("a job that is stopped while its next view is under way names the term of that view") {
   const test::TemporaryFolder folder;
   Fixture f(folder.path());
-  f.TakeCommand();
-  f.LoseVariables();
-  f.executor.AwaitWork();
-  f.ps.get_view.Answer(SetViewReply());
-  f.executor.Run();
-  REQUIRE(f.ps.set_view.size() == 1);
-  const Command sent = f.ps.set_view.front().command();
-  CHECK(sent.term() == 2);
+  const Command sent = f.GoBack();
   f.series.Stop(WithExitCode(absl::CancelledError("told to stop"), ExitCode::kInterrupted));
   f.executor.Run();
   REQUIRE(f.ps.finishes.size() == 1);
