@@ -63,7 +63,7 @@ bool CudaStream::Begin() const {
 }
 
 void CudaStream::CopyToDevice(void* to, const void* from, size_t bytes) {
-  if (bytes == 0 || !Begin()) return;
+  if (bytes == 0 || has_failed()) return;
   const bool is_direct = is_capturing_ || bytes < PinnedRing::kLeastBytes ||
                          device_->IsPinned({static_cast<const std::byte*>(from), bytes});
   if (!is_direct && HasRing()) return CopyInPieces(to, from, bytes);

@@ -105,7 +105,7 @@ TEST_CASE("where the host cannot pin a ring the driver copies, which is told of 
   const DeviceBuffer memory = *gpu.device->Allocate(kBytes);
   const auto stream = *gpu.device->CreateStream({});
   const std::vector<std::string> lines = test::LogLines([&] {
-    gpu.fake.FailCall(2, kErrorOutOfMemory);  // after cuCtxSetCurrent, of the stream and the ring
+    gpu.fake.FailCall(1, kErrorOutOfMemory);  // after cuCtxSetCurrent
     stream->CopyToDevice(memory.get(), values.data(), kBytes);
     CHECK(gpu.fake.failed_call() == "cuMemHostAlloc");
     stream->CopyToDevice(memory.get(), values.data(), kBytes);
