@@ -10,8 +10,13 @@
 namespace lockstep::ps {
 namespace {
 
-// As the chunks of workers (SessionOptions): the first are summed while the last are on their way.
-constexpr uint64_t kMessageBytes = uint64_t{512} << 10;
+// Each message has a cost of its own at both ends. Over a slow link the answers to larger ones
+// would come late.
+constexpr uint64_t kMessageBytes = uint64_t{4} << 20;
+
+// Of all that is under way, so that answers come early enough to tell a slow copy from a silent
+// one.
+constexpr uint64_t kMostBytes = uint64_t{8} << 20;
 
 // A server closes a connection with 64 calls whose messages have not come whole.
 constexpr size_t kMostCalls = 16;
@@ -159,7 +164,8 @@ void CopySender::QueueMessages(const std::shared_ptr<Group>& group) {
       if (group->states[i] != State::kDue) continue;
       group->states[i] = State::kInFlight;
       ++group->in_flight;
-      queue_.push_back({group, i, asks});
+      const bool brings_bytes = !asks && !group->by_reference;
+      queue_.push_back({group, i, asks, brings_bytes ? group->messages[i].num_bytes : 0});
     }
   }
   SendQueued();
@@ -169,7 +175,10 @@ void CopySender::SendQueued() {
   std::vector<QueuedMessage> due;
   {
     absl::MutexLock lock(&mutex_);
-    for (; num_calls_ < kMostCalls && !queue_.empty(); ++num_calls_) {
+    while (num_calls_ < kMostCalls && !queue_.empty() &&
+           bytes_under_way_ + queue_.front().num_bytes <= kMostBytes) {
+      ++num_calls_;
+      bytes_under_way_ += queue_.front().num_bytes;
       due.push_back(std::move(queue_.front()));
       queue_.pop_front();
     }
@@ -183,27 +192,29 @@ void CopySender::SendQueued() {
                      /*accepts_references=*/false, [this, queued](const auto& reply) {
                        const Gate::Pass inside = gate_.Enter();
                        if (!inside) return;
-                       OnReply(queued.group, queued.message, reply);
+                       OnReply(queued, reply);
                        SendQueued();
                      });
   }
 }
 
-void CopySender::OnReply(const std::shared_ptr<Group>& group, size_t message,
+void CopySender::OnReply(const QueuedMessage& sent,
                          const absl::StatusOr<TensorReply<PushReply>>& reply) {
+  const std::shared_ptr<Group>& group = sent.group;
   StatusCallback taken;
   absl::Status refused;
   {
     absl::MutexLock lock(&mutex_);
     --num_calls_;
+    bytes_under_way_ -= sent.num_bytes;
     --group->in_flight;
     if (end_.has_value() || !group->taken) return;
     const absl::Duration now = clock_->Monotonic();
-    group->states[message] = State::kDue;
+    group->states[sent.message] = State::kDue;
     if (reply.ok()) {
       last_answer_ = now;
       retry_.OnSuccess();
-      group->states[message] = State::kAcknowledged;
+      group->states[sent.message] = State::kAcknowledged;
       refused = RecordOutcomes(*reply->header, group.get());
     } else if (!retry_.OnFailure(FailureOfCopy(reply.status()), now).has_value() &&
                !(group->by_reference && absl::IsNotFound(reply.status()))) {

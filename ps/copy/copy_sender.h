@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -88,6 +89,7 @@ class CopySender final : public CopyTarget {
     std::shared_ptr<Group> group;
     size_t message;
     bool asks;
+    uint64_t num_bytes;  // of tensors that travel with it
   };
 
   // The copy takes means from now on.
@@ -98,8 +100,8 @@ class CopySender final : public CopyTarget {
   void SendQueued() ABSL_LOCKS_EXCLUDED(mutex_);
   // As the copy can read them now.
   void CutMessages(Group* group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void OnReply(const std::shared_ptr<Group>& group, size_t message,
-               const absl::StatusOr<TensorReply<PushReply>>& reply) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnReply(const QueuedMessage& sent, const absl::StatusOr<TensorReply<PushReply>>& reply)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // ABORTED: the copy has closed the step without it.
   static absl::Status RecordOutcomes(const PushReply& reply, Group* group);
   void Refuse(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -118,7 +120,8 @@ class CopySender final : public CopyTarget {
   std::vector<std::shared_ptr<Group>> waiting_ ABSL_GUARDED_BY(mutex_);
   std::deque<QueuedMessage> queue_ ABSL_GUARDED_BY(mutex_);
   size_t num_calls_ ABSL_GUARDED_BY(mutex_) = 0;  // under way
-  bool has_begun_ ABSL_GUARDED_BY(mutex_);        // the copy; until then groups wait
+  uint64_t bytes_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool has_begun_ ABSL_GUARDED_BY(mutex_);  // the copy; until then groups wait
   bool begins_when_ready_ ABSL_GUARDED_BY(mutex_) = false;
   RetryPolicy retry_ ABSL_GUARDED_BY(mutex_);
   absl::Duration last_answer_ ABSL_GUARDED_BY(mutex_);  // or when something began to be owed

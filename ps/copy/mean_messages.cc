@@ -41,19 +41,17 @@ std::vector<MeanMessage> CutIntoMessages(const StepMeans& means,
   std::span<const CountedPush> mean_of;  // of the last message
   if (!means.gradients.empty()) mean_of = means.gradients.front().mean_of;
   begin_message(mean_of);
-  uint64_t bytes = 0;  // of the last message
   for (const MeanGradient& mean : means.gradients) {
     const OutgoingTensor tensor = TensorOf(mean);
     const uint64_t size = tensor.row_indices.size() * kIndexBytes + tensor.values.size();
     for (uint64_t offset = 0; offset == 0 || offset < size; offset += chunk) {
       const uint64_t part = std::min(chunk, size - offset);
       const bool is_of_others = !std::ranges::equal(mean_of, mean.mean_of);
-      if (bytes + part > chunk || is_of_others) {
+      if (messages.back().num_bytes + part > chunk || is_of_others) {
         mean_of = mean.mean_of;
         begin_message(mean_of);
-        bytes = 0;
       }
-      bytes += part;
+      messages.back().num_bytes += part;
       lockstep::PushPiece* const piece = messages.back().header.add_pieces();
       piece->set_variable(mean.variable.value());
       piece->set_dtype(

@@ -14,6 +14,7 @@ namespace lockstep::ps {
 struct MeanMessage {
   PushRequest header;
   std::vector<OutgoingTensor> tensors;  // point into the means
+  uint64_t num_bytes = 0;               // of the tensors
 };
 
 // At least one: of a step without gradients it has no tensor. Small variables share messages of up

@@ -18,7 +18,7 @@ namespace {
 
 using test::FakeCopy;
 
-constexpr int64_t kFloatsPerMessage = (512 << 10) / sizeof(float);
+constexpr int64_t kFloatsPerMessage = (4 << 20) / sizeof(float);
 
 // A primary that sends the mean of step after step, and what it is told.
 struct Primary {
@@ -156,19 +156,18 @@ TEST_CASE("means that are published apart are taken apart, under one number") {
 
 TEST_CASE("a large mean goes in chunks, and is taken with the last of them") {
   Primary primary;
-  const size_t mean = primary.Send(0, 0, kFloatsPerMessage * 2 + 1);
-  REQUIRE(primary.copy->calls.size() == 3);
-  CHECK(primary.copy->calls[2].header.pieces(0).size() == sizeof(float));
-  CHECK(primary.copy->calls[2].header.pieces(0).offset() == uint64_t{1} << 20);
-  primary.copy->Answer(0, PENDING, 0);
-  primary.copy->Answer(2, PENDING, 0);
+  const size_t mean = primary.Send(0, 0, kFloatsPerMessage + 1);
+  REQUIRE(primary.copy->calls.size() == 2);
+  CHECK(primary.copy->calls[1].header.pieces(0).size() == sizeof(float));
+  CHECK(primary.copy->calls[1].header.pieces(0).offset() == uint64_t{4} << 20);
+  primary.copy->Answer(1, PENDING, 0);
   CHECK(primary.IsWaiting(mean));
-  primary.copy->Answer(1, ACCEPTED, 0);
+  primary.copy->Answer(0, ACCEPTED, 0);
   CHECK(primary.IsTaken(mean));
 }
 
-TEST_CASE("some messages are under way at a time, the others wait for the first answers") {
-  constexpr size_t kMost = 16;
+TEST_CASE("8 MiB are under way at a time, the others wait for the first answers") {
+  constexpr size_t kMost = 2;
   Primary primary;
   const size_t large = primary.Send(0, 0, kFloatsPerMessage * (kMost + 2));
   const size_t small = primary.Send(0, 1);
@@ -184,6 +183,24 @@ TEST_CASE("some messages are under way at a time, the others wait for the first 
   REQUIRE(primary.copy->calls.size() == kMost + 4);
   primary.copy->Answer(kMost + 3, ACCEPTED, 1);
   CHECK(primary.IsTaken(small));
+}
+
+TEST_CASE("16 messages are under way at a time, however small") {
+  constexpr uint32_t kMost = 16;
+  Primary primary;
+  for (uint32_t variable = 0; variable < kMost + 2; ++variable) primary.Send(0, variable);
+  CHECK(primary.copy->calls.size() == kMost);
+  primary.copy->Answer(0, ACCEPTED, 0);
+  CHECK(primary.copy->calls.size() == kMost + 1);
+}
+
+TEST_CASE("what the copy reads in place is under way without bytes") {
+  Primary primary;
+  primary.copy->is_shared = true;
+  for (uint32_t variable = 0; variable < 3; ++variable) {
+    primary.Send(0, variable, kFloatsPerMessage * 3);
+  }
+  CHECK(primary.copy->calls.size() == 3);
 }
 
 TEST_CASE("a push whose reply is lost is sent again until the copy has passed its step") {
