@@ -20,16 +20,18 @@ namespace {
 constexpr char kGoBack[] =
     "start the chief with --resume: every ps goes back to the newest checkpoint";
 
-absl::Status Refused(const std::string& shard, absl::string_view why) {
-  return absl::FailedPreconditionError(absl::StrCat(shard, " ", why, ". Remedy: ", kGoBack));
+absl::Status Refused(const std::string& shard, absl::string_view why, absl::string_view remedy) {
+  return absl::FailedPreconditionError(absl::StrCat(shard, " ", why, ". Remedy: ", remedy));
 }
 
 absl::Status CheckVersion(const std::string& shard, const SetViewReply& state) {
   // A shard that has not answered tells none.
   if (state.version().empty() || state.version() == kVersion) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      shard, " is of version ", Printable(state.version(), limits::kMaxVersionBytes),
-      ", the chief of version ", kVersion, ". Remedy: install the same version everywhere"));
+  return Refused(
+      shard,
+      absl::StrCat("is of version ", Printable(state.version(), limits::kMaxVersionBytes),
+                   ", the chief of version ", kVersion),
+      "install the same version everywhere");
 }
 
 absl::Status CheckEnd(const RecoverySpec& spec, const std::vector<SetViewReply>& shards) {
@@ -37,7 +39,10 @@ absl::Status CheckEnd(const RecoverySpec& spec, const std::vector<SetViewReply>&
   if (step <= spec.end.value()) return absl::OkStatus();
   return Refused(
       spec.shard_names[kStepShard],
-      absl::StrCat("is at step ", step, ", and the job ends at step ", spec.end.value()));
+      absl::StrCat("is at step ", step, ", and the job ends at step ", spec.end.value()),
+      absl::StrCat("raise max_steps or data_epochs to ", step,
+                   " steps or more; or end every ps, start them again, and give the chief "
+                   "--restore or --fresh"));
 }
 
 void FindKept(const std::vector<SetViewReply>& shards, JobProgress* progress) {
@@ -66,17 +71,17 @@ absl::Status CheckTogether(const RecoverySpec& spec, const std::vector<SetViewRe
     const SetViewReply& state = shards[shard];
     const std::string& name = spec.shard_names[shard];
     if (!state.has_variables()) {
-      return Refused(name, "has lost its variables, others are in training");
+      return Refused(name, "has lost its variables, others are in training", kGoBack);
     }
     if (state.epoch() != epoch) {
-      return Refused(name,
-                     absl::StrCat("is in epoch ", state.epoch(), ", the job in epoch ", epoch));
+      return Refused(
+          name, absl::StrCat("is in epoch ", state.epoch(), ", the job in epoch ", epoch), kGoBack);
     }
     // It may have closed the step at hand; one that waits for no gradients, all that was granted.
     const bool is_near = state.shard_step() >= step && state.shard_step() <= step + kGrantsAhead;
     if (spec.variables.asynchronous() || is_near) continue;
-    return Refused(name,
-                   absl::StrCat("is at step ", state.shard_step(), ", the job at step ", step));
+    return Refused(
+        name, absl::StrCat("is at step ", state.shard_step(), ", the job at step ", step), kGoBack);
   }
   return absl::OkStatus();
 }
@@ -96,14 +101,17 @@ absl::StatusOr<SetViewRequest> TakeCommand(const RecoverySpec& spec,
     const std::string& name = spec.shard_names[shard];
     LOCKSTEP_RETURN_IF_ERROR(CheckVersion(name, state));
     if (state.job() != 0 && job != 0 && state.job() != job) {
-      return Refused(name, "belongs to another job than the ps before it");
+      return Refused(name, "belongs to another job than the ps before it",
+                     "correct the addresses of the ps in the cluster spec, or end the ps of the "
+                     "other job and start them again");
     }
     if (spec.mode == StartMode::kRestore && HasTrained(spec, state)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          name, " is at step ", state.shard_step(),
-          " of a chief that is gone, this one is to start from ", spec.variables.restore_from(),
-          ". Remedy: leave out --restore, or give --resume, to go on at step ", state.shard_step(),
-          "; or start every ps again"));
+      return Refused(name,
+                     absl::StrCat("is at step ", state.shard_step(),
+                                  " of a chief that is gone, this one is to start from ",
+                                  spec.variables.restore_from()),
+                     absl::StrCat("leave out --restore, or give --resume, to go on at step ",
+                                  state.shard_step(), "; or start every ps again"));
     }
     if (state.job() != 0) job = state.job();
     term = std::max<uint64_t>(term, state.term());

@@ -36,7 +36,7 @@ using Versions = std::vector<GlobalStep>;
 std::string WhyNot(const RecoverySpec& spec, const std::vector<SetViewReply>& shards) {
   const absl::Status status = FindProgress(spec, shards).status();
   CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
-  CHECK(status.message().find("Remedy: start the chief with --resume") != absl::string_view::npos);
+  CHECK(status.message().find(". Remedy: ") != absl::string_view::npos);
   return std::string(status.message());
 }
 
@@ -67,8 +67,26 @@ TEST_CASE("shards that do not belong together are refused by name") {
   CHECK(WhyNot(TwoShards(), {At(12, 12), At(15, 0)}).find("ps 1 (b:2) is at step 15") == 0);
   CHECK(WhyNot(TwoShards(), {At(12, 12), SetViewReply()}).find("ps 1 (b:2) has lost") == 0);
   CHECK(WhyNot(TwoShards(), {SetViewReply(), At(12, 0)}).find("ps 0 (a:1) has lost") == 0);
-  CHECK(WhyNot(TwoShards(), {At(101, 101), At(101, 0)}).find("the job ends at step 100") !=
-        std::string::npos);
+}
+
+// A chief that resumes goes on from shards that fit together, and would meet the same end.
+TEST_CASE("shards that are past the end of the job are refused without naming --resume") {
+  CHECK(WhyNot(TwoShards(), {At(101, 101), At(101, 0)}) ==
+        "ps 0 (a:1) is at step 101, and the job ends at step 100. Remedy: raise max_steps or "
+        "data_epochs to 101 steps or more; or end every ps, start them again, and give the chief "
+        "--restore or --fresh");
+}
+
+TEST_CASE("shards of two jobs are refused without naming --resume") {
+  SetViewReply other = At(12, 0);
+  other.set_job(8);
+  SetViewReply own = At(12, 12);
+  own.set_job(7);
+  const absl::Status refused = TakeCommand(TwoShards(), {own, other}).status();
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK(refused.message() ==
+        "ps 1 (b:2) belongs to another job than the ps before it. Remedy: correct the addresses "
+        "of the ps in the cluster spec, or end the ps of the other job and start them again");
 }
 
 TEST_CASE("shards that do not belong together can be started again by a chief that resumes") {
