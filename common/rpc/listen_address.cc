@@ -95,10 +95,14 @@ absl::Status Explain(const std::string& address, int error) {
     case EPERM:
       return absl::PermissionDeniedError(absl::StrCat(
           "address ", address, ": this port needs privileges. Remedy: use one from 1024"));
+    case EADDRNOTAVAIL:
+      return absl::InvalidArgumentError(absl::StrCat(
+          "address ", address,
+          " is not one of this machine. Remedy: correct the cluster spec, or say where to listen: "
+          "--listen=0.0.0.0:PORT"));
     default:
       return absl::InvalidArgumentError(
-          absl::StrCat("address ", address, " cannot be listened on: ", std::strerror(error),
-                       ". Remedy: use an address of this machine"));
+          absl::StrCat("address ", address, " cannot be listened on: ", std::strerror(error)));
   }
 }
 
@@ -116,7 +120,8 @@ absl::Status CheckLoopback(const std::string& address) {
   return absl::InvalidArgumentError(absl::StrCat(
       "address ", address,
       " can be reached from other machines, and the connections are neither encrypted nor "
-      "authenticated. Remedy: give --insecure if the network is trusted, or use 127.0.0.1"));
+      "authenticated. Remedy: give --tls_cert, --tls_key and --tls_ca (./lockstep certificates "
+      "makes them); or --insecure if the network is trusted; or use 127.0.0.1"));
 }
 
 absl::StatusOr<std::vector<SocketAddress>> ResolveAddress(const std::string& address) {

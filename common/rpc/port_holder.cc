@@ -28,15 +28,16 @@ absl::Status DescribePortHolder(const std::string& address, const std::string& o
   if (asked.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
     return absl::UnavailableError(
         absl::StrCat("address ", address, " of ", owner,
-                     " is in use by a task that has another --token_file: of another job, or of "
-                     "this one started otherwise. Remedy: end it, or give ",
-                     owner, " another port in the cluster spec"));
+                     " is in use by a task that has another --token_file or certificate: of "
+                     "another job, or of this one started otherwise. Remedy: end it, or give ",
+                     owner, " another port"));
   }
   if (!asked.ok()) {
     return absl::UnavailableError(absl::StrCat(
         "address ", address, " of ", owner,
-        " is in use by a process that is no task of Lockstep's. Remedy: end it, or give ", owner,
-        " another port in the cluster spec"));
+        " is in use by a process that did not answer as a task of this job: another program, a "
+        "task with other TLS flags, or one that hangs. Remedy: ss -ltnp names it; end it, or give ",
+        owner, " another port"));
   }
   const bool is_chief = holder.role() == kChief;
   // The only chief of a cluster has no index in its name, each of several has one.
@@ -52,7 +53,7 @@ absl::Status DescribePortHolder(const std::string& address, const std::string& o
   }
   return absl::UnavailableError(absl::StrCat("address ", address, " of ", owner, " is in use by ",
                                              name, ", ", where, ". Remedy: end it, or give ", owner,
-                                             " another port in the cluster spec"));
+                                             " another port"));
 }
 
 }  // namespace lockstep::rpc
