@@ -1,8 +1,10 @@
 // lockstep up: runs a job on a cluster of processes on this machine.
 #include <string>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "chief/plan/start_choice.h"
 #include "common/base/exit_code.h"
@@ -50,11 +52,13 @@ namespace lockstep::deploy {
 namespace {
 
 constexpr char kUsage[] =
-    "lockstep up --job=FILE\n"
+    "lockstep up FILE [flags]\n"
+    "lockstep up --job=FILE [flags]\n"
     "\n"
     "Starts the cluster that the job asks for on free loopback ports, shows its progress and ends\n"
     "with it. Prints the command of each process, to be copied onto real hosts (docs/deploy.md).\n"
-    "The exit code is that of the process that failed first; 130 after Ctrl-C.\n";
+    "The exit code is that of the process that failed for good first; 130 after Ctrl-C, 143 after\n"
+    "SIGTERM or SIGHUP.\n";
 
 // The chief's. It runs in the same folder, but its command line is printed to be copied.
 std::string ChiefStartFlag() {
@@ -108,8 +112,14 @@ int main(int argc, char** argv) {
   lockstep::OpenStandardStreams();
   // The run goes on when the reader of its output has gone.
   lockstep::IgnoreBrokenPipes();
-  if (const auto flags = lockstep::HandleFlags("lockstep up", lockstep::deploy::kUsage, argc,
-                                               lockstep::WithNewestCheckpoint(argc, argv).data());
+  std::vector<const char*> arguments = lockstep::WithNewestCheckpoint(argc, argv);
+  std::string job;  // of `lockstep up FILE`
+  if (argc > 1 && !absl::StartsWith(argv[1], "-")) {
+    job = absl::StrCat("--job=", argv[1]);
+    arguments[1] = job.c_str();
+  }
+  if (const auto flags =
+          lockstep::HandleFlags("lockstep up", lockstep::deploy::kUsage, argc, arguments.data());
       flags.exit) {
     return static_cast<int>(flags.code);
   }

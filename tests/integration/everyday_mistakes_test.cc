@@ -67,6 +67,16 @@ TEST_CASE("the model file in place of the job file is recognised") {
                   "model.textproto");
 }
 
+TEST_CASE("the job file may stand first, without --job") {
+  const Files files;
+  const Ended ended = RunToEnd(
+      {Binary("deploy/cli/up"), files.folder.Path("other.textproto"), "--bin_dir=" + Binary("")},
+      absl::Seconds(10));
+  INFO(ended.output);
+  CHECK(ended.exit_code == 66);
+  CHECK_THAT(ended.output, Catch::Matchers::Contains("other.textproto"));
+}
+
 TEST_CASE("images and labels in each other's place are told apart") {
   const Files files;
   const std::string digits = Binary("deploy/data/digits/");
