@@ -116,7 +116,7 @@ const char* Meaning(int code) {
     case ExitCode::kBadConfiguration:
       return "cluster or job configuration wrong";
     case ExitCode::kDiverged:
-      return "loss is not finite";
+      return "a gradient is not finite";
     case ExitCode::kFenced:
       return "replaced by a newer process";
     case ExitCode::kInterrupted:
