@@ -1,7 +1,8 @@
 // How much a peer may send: one row for each number, text or list that comes in a message.
 //
-// A message above a limit is refused with INVALID_ARGUMENT, before anything in it is used or
-// stored. The size of a message as a whole and the deadlines are in common/rpc/limits.h.
+// What is above a limit is refused before anything in the message is used or stored, text that is
+// only shown is cut; docs/limits.md has the error for each. The size of a message as a whole and
+// the deadlines are in common/rpc/limits.h.
 #pragma once
 
 #include <cstddef>

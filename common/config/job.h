@@ -11,6 +11,9 @@
 
 namespace lockstep {
 
+// ps and workers together that `lockstep up` starts on one machine.
+inline constexpr int kMaxLocalTasks = 1000;
+
 struct LoadedJob {
   // Paths are absolute. Every field with a default of its own has it; what depends on the number
   // of workers is left to ValidateJob.

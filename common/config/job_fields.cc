@@ -13,6 +13,7 @@
 #include "common/base/check.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
+#include "common/config/job.h"
 #include "common/config/rule.h"
 #include "common/optimizer/adadelta.h"
 #include "common/optimizer/adagrad.h"
@@ -61,10 +62,10 @@ struct JobField {
 };
 
 const JobField kJobFields[] = {
-    {"towers", 1, Count(0, 256)},
+    {"towers", 1, Count(0, limits::kMaxTowers)},
     {"max_part_bytes", 64 << 20, Count(0, std::numeric_limits<int64_t>::max())},
-    {"local.ps", kNoDefault, Count(1, 1024)},
-    {"local.workers", kNoDefault, Count(1, 1024)},
+    {"local.ps", kNoDefault, Count(1, kMaxLocalTasks)},
+    {"local.workers", kNoDefault, Count(1, kMaxLocalTasks)},
 
     {"local_sync.max_per_device_batch_size", kNoDefault, Count(0)},
     {"local_sync.load", kNoDefault, Count(0)},
@@ -94,7 +95,7 @@ const JobField kJobFields[] = {
     {"data.augmentation.shift", kNoDefault, Count(0)},
     {"data.shuffle_buffer", kNoDefault, Count(0)},
     {"data.num_classes", kNoDefault, Count(0)},
-    {"data.prefetch", 2, Count(0, 1024)},
+    {"data.prefetch", 2, Count(0, limits::kMaxPrefetch)},
     {"data.text.length", kNoDefault, Count(0)},
     {"data.text.held_out", kNoDefault, {Limit::kFraction}},
 

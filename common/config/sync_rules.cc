@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked.h"
+#include "common/base/limits.h"
 #include "common/base/quantity.h"
 #include "common/base/status_macros.h"
 #include "common/config/job.h"
@@ -136,7 +137,7 @@ absl::Status CheckPsReplicas(const JobDef& job) {
 }
 
 absl::Status ValidateJob(JobDef* job, int64_t num_workers) {
-  LOCKSTEP_RETURN_IF_ERROR(CheckCount("workers", num_workers, 1, 65536));
+  LOCKSTEP_RETURN_IF_ERROR(CheckCount("workers", num_workers, 1, limits::kMaxTasks));
   LOCKSTEP_RETURN_IF_ERROR(FillReplicas(job->mutable_sync(), num_workers));
   LOCKSTEP_RETURN_IF_ERROR(CheckStrategy(*job, num_workers));
   LOCKSTEP_RETURN_IF_ERROR(FillTokens(job->mutable_sync(), num_workers));

@@ -4,6 +4,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_rules.h"
 #include "common/config/rule.h"
@@ -32,7 +33,8 @@ absl::Status CheckTransform(const std::string& field, const DataTransform& trans
                                  absl::CHexEscape(transform.map().function()), "\""),
                     "name one of them");
     case DataTransform::kPrefetch:
-      return CheckCount(field + ".prefetch.batches", transform.prefetch().batches(), 1, 1024);
+      return CheckCount(field + ".prefetch.batches", transform.prefetch().batches(), 1,
+                        limits::kMaxPrefetch);
     case DataTransform::KIND_NOT_SET:
       return Broken(field, "it has no kind",
                     "write shard {}, repeat {}, shuffle {...}, map {...}, batch {} or prefetch "

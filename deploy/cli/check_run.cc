@@ -11,20 +11,21 @@
 #include "common/base/annotate.h"
 #include "common/base/remedy.h"
 #include "common/base/status_macros.h"
+#include "common/config/job.h"
 #include "common/fs/fs_error.h"
 
 namespace lockstep::deploy {
 namespace {
 
 absl::Status CheckLocal(const std::string& path, const JobDef& job) {
-  constexpr int kMost = 1000;
   const LocalCluster& local = job.local();
-  if (local.ps() >= 1 && local.workers() >= 1 && local.ps() + local.workers() <= kMost) {
+  if (local.ps() >= 1 && local.workers() >= 1 && local.ps() + local.workers() <= kMaxLocalTasks) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, ": local: expected at least 1 ps and 1 worker, at most ", kMost, " in all, got ps: ",
-      local.ps(), " workers: ", local.workers(), ". Remedy: write local { ps: 1 workers: 2 }"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": local: expected at least 1 ps and 1 worker, at most ", kMaxLocalTasks,
+                   " in all, got ps: ", local.ps(), " workers: ", local.workers(),
+                   ". Remedy: write local { ps: 1 workers: 2 }"));
 }
 
 // Without it a user learns of the mistake with the first save, which may be that of the last step.
