@@ -40,7 +40,7 @@
 
 ABSL_FLAG(std::optional<int64_t>, task_index, std::nullopt,
           "which worker of the spec this is; default: TF_CONFIG's task");
-ABSL_FLAG(int, threads, 0, "threads that compute; default: all CPUs that this process may use");
+ABSL_FLAG(int, threads, 0, "threads that compute; 0: all CPUs that this process may use");
 ABSL_FLAG(absl::Duration, sleep, absl::ZeroDuration(),
           "for trials of a slow worker: each of its steps takes this much longer, such as 50ms");
 ABSL_FLAG(absl::Duration, stall, absl::ZeroDuration(),
