@@ -1,4 +1,4 @@
-// The rules of the house, checked on the sources as they are.
+// The conventions of CONTRIBUTING.md, checked on the sources as they are.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <iostream>
