@@ -9,14 +9,23 @@
 namespace lockstep::ps {
 namespace {
 
-// A push far ahead would make every push between stale.
-absl::Status CheckGap(const PushKey& key, PushSeq newest) {
-  const uint64_t most =
-      newest == PushSeq() ? limits::kMaxPushSeq : newest.value() + limits::kMaxPushSeqGap;
+// A push far ahead would make every push between stale. Of whole steps a shard may hear nothing: of
+// those whose losses train nothing here, and of those in which no gradient of this worker counted,
+// a copy.
+absl::Status CheckGap(const PushKey& key, GlobalStep local_step, PushSeq newest,
+                      GlobalStep newest_step) {
+  const bool is_later = local_step > newest_step;
+  const uint64_t later = static_cast<uint64_t>(local_step.value()) - newest_step.value();
+  const uint64_t steps = is_later ? later + 1 : 1;
+  const uint64_t left = limits::kMaxPushSeq - newest.value();
+  const uint64_t most = newest == PushSeq() || steps > left / limits::kMaxPushSeqGap
+                            ? limits::kMaxPushSeq
+                            : newest.value() + steps * limits::kMaxPushSeqGap;
   if (key.push_seq.value() <= most) return absl::OkStatus();
   return absl::OutOfRangeError(absl::StrCat(
-      "push_seq of worker ", key.worker.value(), ": expected at most ", most, " after ",
-      newest.value(), ", got ", key.push_seq.value(), ". Remedy: count pushes one by one"));
+      "push_seq of worker ", key.worker.value(), ": expected at most ", most, " at step ",
+      local_step.value(), " after ", newest.value(), " at step ", newest_step.value(), ", got ",
+      key.push_seq.value(), ". Remedy: count pushes one by one"));
 }
 
 }  // namespace
@@ -25,7 +34,11 @@ absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep 
   const auto known = pushes_.find(key.pusher());
   const bool is_known = known != pushes_.end() && known->second.incarnation == key.incarnation;
   const PushSeq newest = is_known ? known->second.newest : PushSeq();
-  if (key.push_seq > newest) LOCKSTEP_RETURN_IF_ERROR(CheckGap(key, newest));
+  if (key.push_seq > newest) {
+    const GlobalStep newest_step =
+        is_known ? known->second.entries[newest.value() % kWindow].local_step : GlobalStep();
+    LOCKSTEP_RETURN_IF_ERROR(CheckGap(key, local_step, newest, newest_step));
+  }
   Pushes& pushes = pushes_[key.pusher()];
   if (!is_known) {
     pushes = Pushes{};

@@ -96,6 +96,25 @@ TEST_CASE("a push too far ahead is refused, and nothing is noted of it") {
   CHECK(open(11, 1'000'000 + limits::kMaxPushSeqGap).ok());
 }
 
+TEST_CASE("a push may be further ahead for each step of which a shard heard nothing") {
+  PushLedger ledger(kVariables);
+  const auto open = [&](uint64_t push_seq, int64_t local_step) {
+    return ledger.Open(Key(1, 11, push_seq), GlobalStep(local_step)).status();
+  };
+  CHECK(open(1, 0).ok());
+  const uint64_t most = 1 + 4 * limits::kMaxPushSeqGap;
+  CHECK(open(most + 1, 3).message() ==
+        "push_seq of worker 1: expected at most 4001 at step 3 after 1 at step 0, got 4002. "
+        "Remedy: count pushes one by one");
+  CHECK(open(most, 3).ok());
+  // An earlier step, from an asynchronous job's tower, and one beyond all.
+  CHECK(open(most + limits::kMaxPushSeqGap + 1, 2).code() == absl::StatusCode::kOutOfRange);
+  CHECK(open(most + limits::kMaxPushSeqGap, 2).ok());
+  const int64_t last = std::numeric_limits<int64_t>::max();
+  CHECK(open(limits::kMaxPushSeq + 1, last).code() == absl::StatusCode::kOutOfRange);
+  CHECK(open(limits::kMaxPushSeq, last).ok());
+}
+
 TEST_CASE("one push has one stamp") {
   PushLedger ledger(kVariables);
   Open(&ledger, Key(1, 11, 1), 7);

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "common/base/limits.h"
 #include "tests/unit/ps/shard/copy_pair.h"
 
 namespace lockstep::ps {
@@ -62,6 +63,26 @@ TEST_CASE("a copy that becomes the primary answers gradients as the lost ps woul
   CHECK(pair.PushB(&pair.copy, 2, 1) == PushStatus::kAccepted);
   CHECK_FALSE(grant.IsParked());
   CHECK(pair.copy.shard.Report().accepted == 8);
+}
+
+// The copy hears of the gradients that count alone.
+TEST_CASE(
+    "a copy that becomes the primary takes the next push of a backup that was late for long") {
+  PairWithBackup pair;
+  constexpr uint64_t kLate = limits::kMaxPushSeqGap + 2;
+  for (uint64_t step = 0; step < kLate; ++step) {
+    const std::vector<uint32_t> in_order =
+        step == 0 ? std::vector<uint32_t>{0, 1, 2} : std::vector<uint32_t>{0, 2, 1};
+    pair.primary.Grant(static_cast<int64_t>(step), 2);
+    for (const uint32_t worker : in_order) {
+      pair.PushA(&pair.primary, worker, step);
+      pair.PushB(&pair.primary, worker, step);
+    }
+    pair.CopyAll();
+  }
+  REQUIRE(pair.Promote(0).ok());
+  pair.copy.Grant(static_cast<int64_t>(kLate), 2);
+  CHECK(pair.PushA(&pair.copy, 1, kLate) == PushStatus::kAccepted);
 }
 
 TEST_CASE("a worker's successor sends its gradient anew to a copy that became the primary") {
