@@ -72,7 +72,8 @@ std::string Written(const FieldDescriptor& field) {
   }
 }
 
-// A block in place of the one value `found`: with that value where it is clear whose it is.
+// `block`, of a message type, in place of the one value `found`: with that value where it is clear
+// whose it is.
 std::string BlockAround(const FieldDescriptor& block, const std::string& found) {
   const Descriptor& type = *block.message_type();
   if (const FieldDescriptor* inner = type.FindFieldByName(found)) {
@@ -140,6 +141,9 @@ std::string WrongForm(const Types& types, const std::string& expected, const std
   const std::string name = FieldBefore(before);
   if (TouchesQuote(name, before)) return MissingQuote(name);
   const FieldDescriptor* field = FindField(types, name);
+  const bool wants_block = expected == "{";
+  // A bracket in a text before the block leads to another field.
+  if (field != nullptr && wants_block && field->message_type() == nullptr) field = nullptr;
   const std::string got = found.empty() ? "the end of the text" : absl::StrCat("\"", found, "\"");
   if (field == nullptr) {
     return WithRemedy(absl::StrCat("expected \"", expected, "\", got ", got),
@@ -148,7 +152,7 @@ std::string WrongForm(const Types& types, const std::string& expected, const std
   }
   return WithRemedy(
       absl::StrCat(field->name(), ": expected \"", expected, "\", got ", got),
-      absl::StrCat("write ", expected == "{" ? BlockAround(*field, found) : Written(*field)));
+      absl::StrCat("write ", wants_block ? BlockAround(*field, found) : Written(*field)));
 }
 
 // "Expected integer, got: ten".

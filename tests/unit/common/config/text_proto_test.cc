@@ -52,6 +52,12 @@ TEST_CASE("A field that shares a word with the one that was meant leads to it") 
   CHECK_THAT(ErrorOf<JobDef>("epochs: 3"), Contains("did you mean \"data_epochs\"?"));
 }
 
+TEST_CASE("A bracket in the text before a block is not taken for a list") {
+  CHECK(ErrorOf<ModelDef>("layers { name: 'a shape: [' dense 1 }") ==
+        "f.textproto:1:35: expected \"{\", got \"1\". Remedy: a field is written name: value or "
+        "name { ... }");
+}
+
 TEST_CASE("A field that stands in a block around the wrong one is sent there") {
   CHECK_THAT(ErrorOf<JobDef>("optimizer { adam { learning_rate { base: 0.1 } } }"),
              Contains("unknown field \"learning_rate\" in adam: it stands in optimizer, beside "
