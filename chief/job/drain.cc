@@ -68,10 +68,21 @@ void Drain::ChooseStep() {
   if (step_ <= options_.saved) return End(Saved{step_, ""});
   checkpointer_.emplace(options_.checkpoints, shards_, executor_);
   if (options_.steps.asynchronous) return KeepNow();
-  NewestBegun() > step_ ? CloseSteps() : Save();
+  HasBegun() ? CloseSteps() : Save();
 }
 
-GlobalStep Drain::NewestBegun() const {
+bool Drain::HasBegun() const {
+  if (options_.saves_kept_alone) return NewestClosed() > step_;
+  for (size_t shard = 0; shard < seen_.size(); ++shard) {
+    const GlobalStep closed(std::min(seen_[shard].shard_step(), step_.value() + kGrantsAhead));
+    for (GlobalStep step = step_; step < closed; step = step.next()) {
+      if (options_.expects(shard, step)) return true;
+    }
+  }
+  return false;
+}
+
+GlobalStep Drain::NewestClosed() const {
   return GlobalStep(std::ranges::max(seen_, {}, &SetViewReply::shard_step).shard_step());
 }
 
@@ -102,7 +113,7 @@ void Drain::CloseSteps() {
   if (options_.saves_kept_alone) {
     // A shard that waits for no gradient has closed the steps that were granted, and keeps none of
     // their versions now.
-    const GlobalStep last = std::min(std::max(NewestBegun(), step_).next(), steps.end);
+    const GlobalStep last = std::min(std::max(NewestClosed(), step_).next(), steps.end);
     needs_next_step_ = seen_[kStepShard].shard_step() < last.value();
     steps.stop_at = last;
     steps.keep = [last, keep = options_.steps.keep](GlobalStep version) {

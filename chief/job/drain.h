@@ -4,6 +4,8 @@
 // nothing more is taken, as if this chief had died and come back. Where no shard has begun the step
 // at hand, the version before it is saved at once, however long the workers need for their next
 // gradients. Where one has, the step is granted once more, alone, and the version after it saved.
+// A shard that waits for no gradient of the step has not begun it, though it has closed it: its
+// variables are the same before and after.
 // Where the workers keep the variables, the first version is saved that no shard has passed.
 // In an asynchronous job the shards go on, and each saves what it has.
 //
@@ -33,6 +35,8 @@ struct DrainOptions {
   SetViewRequest view;  // of this chief; its members do not matter
   std::vector<std::string> shard_names;
   GlobalStep saved;  // of a step that is not later there is nothing to save
+  // Whether a shard waits for gradients in a step.
+  std::function<bool(size_t shard, GlobalStep step)> expects;
   // The shards can save no other versions than those that a grant kept.
   bool saves_kept_alone = false;
   // Of the job; their command and the step to start from do not matter.
@@ -75,8 +79,10 @@ class Drain {
   void TakeOthers();
   void ChooseStep();
   void KeepNow();
-  // The newest step of which a shard may have taken something.
-  GlobalStep NewestBegun() const;
+  // Whether a shard may have taken something of the step at hand.
+  bool HasBegun() const;
+  // The step at hand of the shard that is ahead of the others.
+  GlobalStep NewestClosed() const;
   void CloseSteps();
   void Save();
   void OnSaved(absl::StatusOr<std::string> folder);

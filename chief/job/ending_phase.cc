@@ -6,6 +6,7 @@
 #include "chief/job/log_lines.h"
 #include "chief/job/milestone_runner.h"
 #include "chief/job/status_reporter.h"
+#include "chief/plan/losses.h"
 #include "common/base/exit_code.h"
 #include "common/base/quantity.h"
 #include "common/log/log.h"
@@ -69,6 +70,7 @@ void EndingPhase::DrainIfIdle() {
   drain_.emplace(DrainOptions{.view = job_->initialized.view,
                               .shard_names = job_->inputs.shard_names,
                               .saved = saved,
+                              .expects = ExpectedGradients(job_->inputs.plan.placement),
                               .saves_kept_alone = job_->inputs.plan.is_replicated(),
                               .steps = MakeStepOptions(*job_),
                               .checkpoints = MakeCheckpointerOptions(job_)},

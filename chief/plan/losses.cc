@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/optimizer_proto/learning_rate.h"
+#include "common/tensor_proto/turns.h"
 #include "common/turns/gradient_turns.h"
 
 namespace lockstep::chief {
@@ -27,6 +28,19 @@ void SetTurns(const JobDef& job, const ModelGraph& graph, absl::Span<const uint3
     spec.set_loss(loss_of.at(spec.has_part() ? spec.part().of() : spec.name()));
   }
   for (const LossDef& loss : job.losses()) placement->add_turns(loss.steps());
+}
+
+std::function<bool(size_t shard, GlobalStep step)> ExpectedGradients(const Placement& placement) {
+  const LossTurns turns({placement.turns().begin(), placement.turns().end()});
+  std::vector<std::vector<int>> turns_of(placement.shards());
+  for (const VariableSpec& spec : placement.variables()) {
+    turns_of[spec.shard()].push_back(TurnOf(spec));
+  }
+  std::vector<GradientTurns> shards;
+  for (std::vector<int>& of : turns_of) shards.emplace_back(turns, std::move(of));
+  return [shards = std::move(shards)](size_t shard, GlobalStep step) {
+    return shards[shard].ExpectsAny(step);
+  };
 }
 
 std::function<float(GlobalStep)> LearningRateOf(const JobDef& job) {

@@ -1,6 +1,7 @@
 // What a plan takes from the job's losses, or from its one optimizer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,6 +18,10 @@ namespace lockstep::chief {
 // `losses` as AssignLosses returns them.
 void SetTurns(const JobDef& job, const ModelGraph& graph, absl::Span<const uint32_t> losses,
               Placement* placement);
+
+// Whether a shard waits for gradients in a step: of a variable that every step changes, or of one
+// whose loss has its turn.
+std::function<bool(size_t shard, GlobalStep step)> ExpectedGradients(const Placement& placement);
 
 // That of the step's loss, whose schedule counts the steps of all.
 std::function<float(GlobalStep)> LearningRateOf(const JobDef& job);

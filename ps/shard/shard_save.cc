@@ -17,6 +17,9 @@ namespace {
 
 constexpr ShardIndex kScalarShard(0);
 
+// Steps that a chief grants before it has committed them.
+constexpr int64_t kMostAhead = 2;
+
 // `kept` outlives it.
 NamedTensor Named(std::string name, const KeptTensor& kept) {
   if (kept.tensor != nullptr) return {std::move(name), kept.tensor->view()};
@@ -51,12 +54,27 @@ std::vector<NamedTensor> TensorsOf(const EpochVariables& variables, const Snapsh
   return tensors;
 }
 
+// Whether the steps that the shard has closed since, of which a chief commits the last ones later,
+// wait for no gradient. The scalars of the optimizers advance in them, too.
+bool IsUnchangedSince(GlobalStep version, const EpochState& state, ShardIndex shard)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu) {
+  const GlobalStep now = state.step.shard_step();
+  if (shard == kScalarShard || version > now || now.value() - version.value() > kMostAhead) {
+    return false;
+  }
+  for (GlobalStep step = version; step < now; step = step.next()) {
+    if (state.step.turns().ExpectsAny(step)) return false;
+  }
+  return true;
+}
+
 // OK while every variable has this version: nothing is granted, and nothing of the step at hand
 // has been taken. FAILED_PRECONDITION otherwise.
 absl::Status CheckNewest(const EpochState& state, GlobalStep version, ShardIndex shard)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu) {
   const bool is_newest =
-      !state.driver->IsBusy() && state.step.IsUntouched() && state.step.shard_step() == version &&
+      !state.driver->IsBusy() && state.step.IsUntouched() &&
+      (state.step.shard_step() == version || IsUnchangedSince(version, state, shard)) &&
       std::ranges::none_of(state.variables.entries,
                            [](const auto& entry) { return entry->early.has_value(); });
   if (state.variables.config.is_replicated()) {

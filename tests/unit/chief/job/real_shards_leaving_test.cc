@@ -82,6 +82,39 @@ TEST_CASE("a step that a shard has begun is closed before a chief that leaves sa
   CHECK(Read(CheckpointFolder(root.path(), 2), "fc/kernel", 3) == std::vector<float>(3, 7.0f));
 }
 
+// Three steps of a generator, whose variable shard 0 has, then one of a discriminator.
+JobPlan PlanOfTurns(const std::string& root, int64_t generator_steps) {
+  JobPlan plan = Plan(8, root);
+  plan.job.mutable_checkpoint()->set_every_steps(100);
+  plan.placement.add_turns(generator_steps);
+  plan.placement.add_turns(1);
+  for (const uint32_t variable : {0u, 1u}) {
+    plan.placement.mutable_variables(static_cast<int>(variable))->set_loss(variable + 1);
+    plan.job.add_losses()->mutable_optimizer()->mutable_sgd();
+  }
+  return plan;
+}
+
+TEST_CASE("a shard that waits for no gradient of the steps at hand can save the one before them") {
+  const test::TemporaryFolder root;
+  Cluster cluster(PlanOfTurns(root.path(), 3));
+  REQUIRE(cluster.Register().ready());
+  cluster.Push(0, 0);
+  REQUIRE(cluster.job->record().global_step == GlobalStep(1));
+  const bool closes_step = GENERATE(false, true);
+  CAPTURE(closes_step);
+  // Of two variables of shard 0 one has its gradient.
+  if (closes_step) cluster.PushUnseen(0, 1, /*only_trainable=*/true);
+  cluster.job->Leave(Terminated());
+  if (closes_step) cluster.Push(0, 1);
+  cluster.Pass(absl::Seconds(1));
+  AwaitEnd(&cluster);
+  const std::string folder = CheckpointFolder(root.path(), closes_step ? 2 : 1);
+  CHECK(cluster.job->record().checkpoint == folder);
+  CHECK(Read(folder, "fc/kernel", 3) == std::vector<float>(3, closes_step ? 7.0f : 7.5f));
+  CHECK(Read(folder, "fc/bias", 2) == std::vector<float>(2, 8.0f));
+}
+
 TEST_CASE("a chief that cannot save in time leaves without, and says why") {
   const test::TemporaryFolder root;
   Cluster cluster(Plan(8, root.path()));

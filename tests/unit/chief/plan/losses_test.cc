@@ -1,4 +1,6 @@
 // What the losses of a model ask of its job.
+#include "chief/plan/losses.h"
+
 #include <utility>
 
 #include "chief/plan/messages.h"
@@ -64,7 +66,7 @@ struct AdversariesFixture : Fixture {
 
 TEST_CASE("a plan of several losses has their turns, optimizers and learning rates") {
   AdversariesFixture f;
-  const absl::StatusOr<JobPlan> plan = f.MakeWith();
+  absl::StatusOr<JobPlan> plan = f.MakeWith();
   INFO(plan.status().ToString());
   REQUIRE(plan.ok());
   std::vector<std::pair<std::string, uint32_t>> losses;
@@ -86,6 +88,17 @@ TEST_CASE("a plan of several losses has their turns, optimizers and learning rat
   std::vector<float> rates;
   for (int64_t step = 0; step < 9; ++step) rates.push_back(plan->learning_rate(GlobalStep(step)));
   CHECK(rates == std::vector<float>{.5f, .5f, 2, .5f, .5f, 2, .5f, .5f, 3});
+  for (VariableSpec& spec : *plan->placement.mutable_variables()) spec.set_shard(spec.loss());
+  plan->placement.set_shards(4);
+  const auto expects = ExpectedGradients(plan->placement);
+  for (int64_t step = 0; step < 6; ++step) {
+    CAPTURE(step);
+    const bool is_second = step % 3 == 2;
+    CHECK(expects(0, GlobalStep(step)));
+    CHECK(expects(1, GlobalStep(step)) == !is_second);
+    CHECK(expects(2, GlobalStep(step)) == is_second);
+    CHECK_FALSE(expects(3, GlobalStep(step)));
+  }
   const CreateVariablesRequest request = ToCreateVariables(*plan);
   REQUIRE(request.losses_size() == 2);
   CHECK(request.losses(1).optimizer().has_adam());

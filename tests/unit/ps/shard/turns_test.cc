@@ -190,6 +190,39 @@ TEST_CASE("a checkpoint within a turn has each loss's numbers, and a job goes on
   }
 }
 
+TEST_CASE("a version that the steps since have left alone is saved, but not of the first shard") {
+  const uint32_t number = GENERATE(0u, 1u);
+  CreateVariablesRequest plan = PlanOf(PlacementOf({{"d/w", {2}, number, true, 4}}, 2), 1, 1);
+  plan.clear_optimizer();
+  plan.mutable_placement()->add_turns(2);
+  plan.mutable_placement()->add_turns(1);
+  plan.mutable_placement()->mutable_variables(0)->set_loss(2);
+  *plan.add_losses()->mutable_optimizer() = Momentum();
+  *plan.add_losses()->mutable_optimizer() = Adam();
+  plan.mutable_losses(0)->set_name("generator");
+  plan.mutable_losses(1)->set_name("discriminator");
+  Harness harness;
+  REQUIRE(harness.shard.SetView(test::ViewOf(1, number)).ok());
+  REQUIRE(harness.shard.CreateVariables(plan).ok());
+  const lockstep::test::TemporaryFolder root;
+  const auto save = [&](int64_t version) {
+    return harness.shard.Save(kCommand, GlobalStep(version), root.Path("checkpoint")).status();
+  };
+  // Steps 0 and 1 are of the generator; 2 waits.
+  for (const int64_t step : {0, 1}) CHECK_FALSE(harness.Grant(step, 1).IsParked());
+  CHECK(save(2).ok());
+  const bool is_first = number == 0;
+  for (const int64_t version : {0, 1}) {
+    CHECK(absl::IsFailedPrecondition(save(version)) == is_first);
+  }
+  const auto granted = harness.Grant(2, 1);
+  CHECK(absl::IsFailedPrecondition(save(1)));
+  harness.Push(0, 3, 2, 0, {1, 1});
+  REQUIRE_FALSE(granted.IsParked());
+  CHECK(save(3).ok());
+  CHECK(absl::IsFailedPrecondition(save(2)));
+}
+
 TEST_CASE("losses and turns that do not fit are refused") {
   const auto error = [](const auto& change) {
     CreateVariablesRequest plan = Adversaries();
