@@ -5,10 +5,13 @@ fuzz_flags=(--config=unity --config=fuzz --platform_suffix=-fuzz --symlink_prefi
 
 # fuzz_target PROGRAM NAME SECONDS: prints one line; what the fuzzer has found before is where it begins.
 fuzz_target() {
-  local program=$1 name=$2 seconds=$3 status=0 found=$cache/fuzz/$2 log=$cache/fuzz/$2.log
+  local program=$1 name=$2 seconds=$3 leaks=1 status=0 found=$cache/fuzz/$2 log=$cache/fuzz/$2.log
   mkdir -p "$found"
+  # Between two inputs gRPC's threads still work for the first one: what they have in hand at that moment is
+  # taken for a leak now and then. The corpora, which ./lockstep check asan_all replays, are checked at the end.
+  case $name in *_methods | job_control) leaks=0 ;; esac
   ASAN_OPTIONS=allocator_may_return_null=1 "$program" --target="$name" -max_total_time="$seconds" -timeout=10 \
-    -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$cache/fuzz/$name-" \
+    -detect_leaks="$leaks" -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$cache/fuzz/$name-" \
     "$found" "$root/tests/fuzz/corpus/$name" >"$log" 2>&1 || status=$?
   if ((status == 0)); then
     say "fuzz: $name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, nothing found"
