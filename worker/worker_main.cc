@@ -58,7 +58,7 @@ struct StepFiles {
   ExampleLog* examples = nullptr;
 };
 
-// For the others' next step, and the goodbye: a worker ends within 5 seconds.
+// For the others' next step, and to tell the chief that it leaves: a worker ends within 5 seconds.
 constexpr absl::Duration kShutdownTimeout = absl::Milliseconds(4500);
 constexpr char kUsage[] =
     "worker --cluster=FILE --task_index=N\n"

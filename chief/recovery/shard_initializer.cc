@@ -22,7 +22,7 @@ constexpr size_t kMissingNamed = 4;
 constexpr absl::Duration kDonePatience = absl::Seconds(1);
 
 // Well before a ps that has not been asked for some time would say that nobody does.
-constexpr absl::Duration kGreeting = absl::Seconds(3);
+constexpr absl::Duration kKeepaliveInterval = absl::Seconds(3);
 
 // Also where the step shard entered that term although its answer was an error: its copy refused.
 bool FollowsOwn(const RecoverySpec& spec, const SetViewRequest& next, const CommandStatus& last) {
@@ -51,13 +51,13 @@ void ShardInitializer::Tick() {
   phase->Tick();
   // A ps that has ended needs no call.
   if (spec_.is_done() && clock_->Monotonic() - phase_began_ >= kDonePatience) phase->Finish();
-  GreetWaiting();
+  SendKeepalives();
 }
 
-void ShardInitializer::GreetWaiting() {
+void ShardInitializer::SendKeepalives() {
   const absl::Duration now = clock_->Monotonic();
-  if (phases_.front()->ended() || now < next_greeting_) return;
-  next_greeting_ = now + kGreeting;
+  if (phases_.front()->ended() || now < next_keepalive_) return;
+  next_keepalive_ = now + kKeepaliveInterval;
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
     if (!phases_.front()->HasAnswered(shard)) continue;
     shards_[shard]->Call(kGetView, GetViewRequest(), [](const absl::StatusOr<SetViewReply>&) {});
@@ -130,7 +130,7 @@ void ShardInitializer::Start() {
             }));
       },
       &ShardInitializer::SetViews));
-  next_greeting_ = clock_->Monotonic() + kGreeting;
+  next_keepalive_ = clock_->Monotonic() + kKeepaliveInterval;
   phases_.back()->Start();
 }
 

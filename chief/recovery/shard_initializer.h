@@ -85,7 +85,7 @@ class ShardInitializer {
  private:
   // Asks those again that have answered: so they know that this chief is there, and waits for
   // others.
-  void GreetWaiting();
+  void SendKeepalives();
   void OnRefused(const absl::Status& status);
   void SetViews();
   void SetStepShardView();
@@ -122,7 +122,7 @@ class ShardInitializer {
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> phases_;
   const ShardCalls* creating_ = nullptr;  // the last of them
-  absl::Duration next_greeting_;          // monotonic
+  absl::Duration next_keepalive_;         // monotonic
 };
 
 }  // namespace lockstep::chief

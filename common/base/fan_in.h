@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// SetAnswer may be called from any thread; Expect by the one that asks, before it asks. Allocates
+// SetAnswer may be called from any thread; Arm by the one that asks, before it asks. Allocates
 // nothing after its making, but for errors.
 template <typename T>
 class FanIn {
@@ -22,8 +22,8 @@ class FanIn {
   explicit FanIn(size_t size) : answers_(size) {}
 
   // Begins anew. When each member has told its answer, `done` gets all of them, which stay until
-  // the next Expect, or the first error. Not before the last `done`.
-  void Expect(Callback<std::span<const T>> done) {
+  // the next Arm, or the first error. Not before the last `done`.
+  void Arm(Callback<std::span<const T>> done) {
     absl::MutexLock lock(&mutex_);
     pending_ = answers_.size();
     failure_ = absl::OkStatus();

@@ -96,8 +96,8 @@ absl::Status MakeEntries(const VariableInitializer& first, ThreadPool* pool,
   pool->ForRanges(num_variables, 1, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end && i < failed; ++i) {
       const CatalogEntry& entry = variables->catalog[i];
-      made[i] = MakeHostedVariable(entry, first, RuleOf(*variables, entry), variables->config,
-                                   std::move(shared[i]), &missing[i]);
+      made[i] = MakeVariableEntry(entry, first, RuleOf(*variables, entry), variables->config,
+                                  std::move(shared[i]), &missing[i]);
       size_t before = failed;
       while (!made[i].ok() && i < before && !failed.compare_exchange_weak(before, i)) continue;
     }

@@ -69,7 +69,7 @@ size_t NumSharedBuffers(const CatalogEntry& entry, const UpdateRule& rule) {
   return entry.is_sparse ? 0 : BufferPool::kMaxShared;
 }
 
-absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
+absl::StatusOr<std::unique_ptr<VariableEntry>> MakeVariableEntry(
     const CatalogEntry& entry, const VariableInitializer& first, const RuleOfVariable& of,
     const EpochConfig& config, std::vector<SharedBuffer> shared,
     std::vector<std::string>* missing) {

@@ -74,7 +74,7 @@ size_t NumSharedBuffers(const CatalogEntry& entry, const UpdateRule& rule);
 
 // In these shared buffers, or on the heap. `missing` gets the slots that a checkpoint lacks. The
 // errors of CheckpointReader.
-absl::StatusOr<std::unique_ptr<VariableEntry>> MakeHostedVariable(
+absl::StatusOr<std::unique_ptr<VariableEntry>> MakeVariableEntry(
     const CatalogEntry& entry, const VariableInitializer& first, const RuleOfVariable& of,
     const EpochConfig& config, std::vector<SharedBuffer> shared, std::vector<std::string>* missing);
 

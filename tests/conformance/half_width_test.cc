@@ -29,7 +29,7 @@ std::vector<float> Gradient(uint32_t worker) {
   return values;
 }
 
-std::unique_ptr<PsUnderTest> BroughtUp(const PsImplementation& implementation) {
+std::unique_ptr<PsUnderTest> InitializedPs(const PsImplementation& implementation) {
   std::unique_ptr<PsUnderTest> ps = implementation.make();
   const auto control = ps->NewControl();
   REQUIRE(CallAndWait(*control, kSetView, TwoWorkers()).ok());
@@ -52,7 +52,7 @@ TEST_CASE("Half the width both ways: sums and values are float32, what is pulled
   const PsImplementation implementation = GENERATE(from_range(AllPs()));
   const DType type = GENERATE(DType::kBFloat16, DType::kFloat16);
   CAPTURE(implementation.name, Name(type));
-  const auto ps = BroughtUp(implementation);
+  const auto ps = InitializedPs(implementation);
   const auto control = ps->NewControl();
   const auto data = ps->NewData();
   PullRequest pull = PullOf(1, 1, 0);
@@ -88,7 +88,7 @@ TEST_CASE("Half the width both ways: sums and values are float32, what is pulled
 }
 
 TEST_CASE("A type that nothing is pulled as is refused") {
-  const auto ps = BroughtUp(GENERATE(from_range(AllPs())));
+  const auto ps = InitializedPs(GENERATE(from_range(AllPs())));
   const auto data = ps->NewData();
   for (const int type : {static_cast<int>(INT32), 77}) {
     PullRequest pull = PullOf(0, 0, 0);
@@ -103,7 +103,7 @@ TEST_CASE("A type that nothing is pulled as is refused") {
 TEST_CASE("Whether memory is exchanged is told before the first tensor, and stays so") {
   const PsImplementation implementation = GENERATE(from_range(AllPs()));
   CAPTURE(implementation.name);
-  const auto ps = BroughtUp(implementation);
+  const auto ps = InitializedPs(implementation);
   const auto data = ps->NewData();
   CHECK_FALSE(data->SharesMemory());
   for (int repeat = 0; repeat < 2; ++repeat) {

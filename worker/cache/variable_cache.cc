@@ -124,7 +124,7 @@ void VariableCache::FetchAhead(GlobalStep version, std::span<const std::span<con
     LOCKSTEP_CHECK(!std::exchange(ahead_.is_pending, true));
   }
   if (rows.empty()) {
-    Aim(/*with_dense=*/true, /*with_rows=*/false);
+    ApplyTargets(/*with_dense=*/true, /*with_rows=*/false);
   } else {
     SetTargets(rows, /*with_dense=*/true);
   }
@@ -156,7 +156,7 @@ void VariableCache::OnAhead(GlobalStep wanted, const absl::Status& status) {
 void VariableCache::FetchNewest(std::span<const std::span<const int64_t>> rows,
                                 Callback<GlobalStep> done) {
   SetTargets(rows, /*with_dense=*/true);
-  AimAtSomething();
+  EnsureTargets();
   StartFetch(kNoVersion, FetchKind::kPresent,
              [this, done = std::move(done)](absl::StatusOr<GlobalStep> newest) mutable {
                if (newest.ok()) part_rows_.swap(next_rows_);
@@ -174,10 +174,10 @@ void VariableCache::SetTargets(std::span<const std::span<const int64_t>> rows, b
     views_[i] = RowRange(std::as_const(memory_[i]).view(), 0, num_rows);
     next_rows_[i]->Divide(rows[i]);
   }
-  Aim(with_dense, /*with_rows=*/true);
+  ApplyTargets(with_dense, /*with_rows=*/true);
 }
 
-void VariableCache::Aim(bool with_dense, bool with_rows) {
+void VariableCache::ApplyTargets(bool with_dense, bool with_rows) {
   fetches_dense_ = with_dense;
   fetches_rows_ = with_rows;
   for (Shard& shard : shards_) {
@@ -207,13 +207,13 @@ MutableTensorView VariableCache::MemoryOf(const Target& target) {
   return variable.parts[target.part].In(memory.view());
 }
 
-void VariableCache::AimAtSomething() {
+void VariableCache::EnsureTargets() {
   static constexpr int64_t kFirstRow[] = {0};
   for (Shard& shard : shards_) {
-    const bool is_aimed = std::ranges::any_of(shard.targets, [this](const Target& target) {
+    const bool has_target = std::ranges::any_of(shard.targets, [this](const Target& target) {
       return MemoryOf(target).num_elements() > 0;
     });
-    if (is_aimed || shard.targets.empty()) continue;
+    if (has_target || shard.targets.empty()) continue;
     if (shard.unwanted.num_elements() == 0) {
       shard.unwanted = MakeRows(layout_.variables()[shard.targets[0].variable], 1);
     }
@@ -222,7 +222,7 @@ void VariableCache::AimAtSomething() {
 }
 
 void VariableCache::StartFetch(GlobalStep version, FetchKind kind, Callback<GlobalStep> done) {
-  versions_.Expect(
+  versions_.Arm(
       [this, done = std::move(done)](absl::StatusOr<std::span<const GlobalStep>> versions) mutable {
         if (!versions.ok()) return done(versions.status());
         fetched_ = *versions;

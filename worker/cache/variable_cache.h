@@ -93,11 +93,11 @@ class VariableCache {
   // which are next_rows_ then.
   void SetTargets(std::span<const std::span<const int64_t>> rows, bool with_dense);
   // The same with the rows of before, or none.
-  void Aim(bool with_dense, bool with_rows);
+  void ApplyTargets(bool with_dense, bool with_rows);
   // For what SetTargets wants of it.
   MutableTensorView MemoryOf(const Target& target);
-  // Lets a row come where nothing would.
-  void AimAtSomething();
+  // A shard without any gets one row, which nobody reads.
+  void EnsureTargets();
   // `done` gets the newest version, after the values are bound.
   void StartFetch(GlobalStep version, FetchKind kind, Callback<GlobalStep> done);
   // Calls `then` when no fetch that was begun ahead is pending.

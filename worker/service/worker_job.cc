@@ -21,7 +21,7 @@ namespace {
 
 constexpr absl::Duration kLookForStop = absl::Milliseconds(50);
 // For the chief to hear that this worker leaves. Otherwise the lease ends, and says the same.
-constexpr absl::Duration kGoodbye = absl::Seconds(1);
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
 // For a step to begin of which a departing worker has no share.
 constexpr absl::Duration kDeparture = absl::Seconds(3);
 // For the gradient at hand. A ps that is told to end with this worker serves for a second more, in
@@ -322,7 +322,7 @@ absl::Status WorkerJob::Run(const MonotonicNotification* stop) {
   }
   for (const auto& trainer : trainers_) trainer->Cancel();
   links_->Cancel();
-  if (stop->HasBeenNotified()) heartbeat_->Leave(kGoodbye);
+  if (stop->HasBeenNotified()) heartbeat_->Leave(kLeaveTimeout);
   for (std::thread& thread : training) thread.join();
   return *end;
 }

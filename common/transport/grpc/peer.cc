@@ -10,11 +10,12 @@
 namespace lockstep {
 namespace {
 
-// gRPC wraps the reason in the story of how it looked for a connection.
+// gRPC puts its attempts to connect before the reason.
 absl::string_view Reason(absl::string_view message) {
-  constexpr absl::string_view kStory = "Failed to connect to remote host: ";
-  const size_t story = message.rfind(kStory);
-  return story == absl::string_view::npos ? message : message.substr(story + kStory.size());
+  constexpr absl::string_view kConnectPrefix = "Failed to connect to remote host: ";
+  const size_t prefix = message.rfind(kConnectPrefix);
+  return prefix == absl::string_view::npos ? message
+                                           : message.substr(prefix + kConnectPrefix.size());
 }
 
 // Where gRPC could not look up the peer's name: which name that is, why, and what to do. Otherwise

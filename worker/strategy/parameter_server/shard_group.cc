@@ -64,7 +64,7 @@ ShardGroup::ShardGroup(const ShardGroupOptions& options, const VariableLayout& l
 
 void ShardGroup::Open(Callback<bool> done) {
   if (!IsHalfWidth(options_.session.wire_dtype)) return done(true);
-  opened_.Expect([done = std::move(done)](absl::StatusOr<std::span<const int>> opened) mutable {
+  opened_.Arm([done = std::move(done)](absl::StatusOr<std::span<const int>> opened) mutable {
     if (!opened.ok()) return done(opened.status());
     done(true);
   });
@@ -127,7 +127,7 @@ void ShardGroup::AddRows(const WholeVariable& variable, const PartRows& rows,
 }
 
 void ShardGroup::End(DequeueSeq dequeue_seq, Callback<std::span<const PushSummary>> done) {
-  verdicts_.Expect(std::move(done));
+  verdicts_.Arm(std::move(done));
   for (size_t shard = 0; shard < sessions_.size(); ++shard) {
     sessions_[shard]->EndStep(shard == kStepShard ? dequeue_seq : DequeueSeq(),
                               [this, shard](absl::StatusOr<PushSummary> summary) {
@@ -161,8 +161,8 @@ void ShardGroup::AwaitToken(DequeueSeq dequeue_seq, GlobalStep token_step,
 }
 
 void ShardGroup::ForgetGradient(DequeueTokenReply token, Callback<DequeueTokenReply> done) {
-  forgotten_.Expect([token = std::move(token),
-                     done = std::move(done)](const absl::StatusOr<std::span<const int>>&) mutable {
+  forgotten_.Arm([token = std::move(token),
+                  done = std::move(done)](const absl::StatusOr<std::span<const int>>&) mutable {
     done(std::move(token));
   });
   for (size_t shard = 0; shard < sessions_.size(); ++shard) {

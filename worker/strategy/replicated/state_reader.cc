@@ -65,7 +65,7 @@ void StateReader::ReadNext() {
   SessionOptions options = options_;
   options.slot = names_[next_];
   std::vector<std::vector<FetchTarget>> targets = TargetsOf(names_[next_]);
-  answers_.Expect(
+  answers_.Arm(
       [this](absl::StatusOr<std::span<const Answer>> answers) { OnRead(std::move(answers)); });
   for (size_t shard = 0; shard < targets.size(); ++shard) {
     if (targets[shard].empty()) {
