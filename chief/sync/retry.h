@@ -16,6 +16,7 @@ class Retry {
  public:
   bool in_flight() const { return state_ == State::kInFlight; }
   bool is_idle() const { return state_ == State::kIdle; }
+  bool is_pausing() const { return state_ == State::kWaiting; }
   bool IsDue(absl::Duration now) const { return state_ == State::kWaiting && now >= due_; }
 
   void Sent() { state_ = State::kInFlight; }

@@ -26,6 +26,12 @@ void ShardCalls::Tick() {
   }
 }
 
+void ShardCalls::RepeatNow() {
+  for (size_t shard = 0; shard < shards_.size() && !ended_; ++shard) {
+    if (shards_[shard].retry.is_pausing()) Send(shard);
+  }
+}
+
 void ShardCalls::Send(size_t shard) {
   shards_[shard].retry.Sent();
   call_(shard, [this, shard](absl::Status status) { OnAnswer(shard, std::move(status)); });

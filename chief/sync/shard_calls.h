@@ -29,6 +29,8 @@ class ShardCalls {
   void SetNames(std::vector<std::string> shard_names) { shard_names_ = std::move(shard_names); }
   // Repeats what is due. Several times a second.
   void Tick();
+  // Repeats what waits for the end of its pause.
+  void RepeatNow();
   // No further calls: what has not answered is left out, and `done` is called with OK.
   void Finish() {
     if (!ended_) End(absl::OkStatus());

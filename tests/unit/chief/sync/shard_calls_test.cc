@@ -58,6 +58,20 @@ TEST_CASE("a shard that cannot be reached is asked again after a pause, the othe
   CHECK(f.ended->ok());
 }
 
+TEST_CASE("a shard that waits for the end of its pause can be asked at once") {
+  Fixture f;
+  f.Answer(0, absl::UnavailableError("ps 0 (a:1) is not available: refused"));
+  REQUIRE_FALSE(f.open[0].has_value());
+  f.calls.RepeatNow();
+  REQUIRE(f.open[0].has_value());
+  f.Answer(0, absl::OkStatus());
+  f.calls.RepeatNow();
+  CHECK_FALSE(f.open[0].has_value());
+  CHECK_FALSE(f.ended.has_value());
+  f.Answer(1, absl::OkStatus());
+  CHECK(f.ended->ok());
+}
+
 TEST_CASE("an error that repeating does not repair ends all") {
   Fixture f;
   f.Answer(0, absl::FailedPreconditionError("ps 0 (a:1): another cluster"));
