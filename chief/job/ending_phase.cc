@@ -141,6 +141,7 @@ void EndingPhase::WatchTelling() {
   if (stage_ != Stage::kReleasingShards) return;
   release_->Tick();
   if (stage_ != Stage::kReleasingShards) return;
+  if (is_late && MayTellOthersAnyway()) return TellOthersAnyway();
   std::string untold = release_->DescribeWaiting();
   const std::string places = UnfinishedPlaces();
   absl::StrAppend(&untold, untold.empty() || places.empty() ? "" : "; ", places);
@@ -181,12 +182,12 @@ void EndingPhase::ReleaseShards() {
   request.set_reason(std::string(end_.outcome.message()));
   // Where chiefs stand by the step shard is told first: while it does not know of the end, one of
   // them takes command, and then needs the other ps.
-  const bool waits_for_step_shard = job_->inputs.plan.cluster.chiefs().size() > 1;
+  tells_others_ = job_->inputs.plan.cluster.chiefs().size() == 1;
   // A ps that is being started again is told, too: it would wait for a chief for nothing.
   release_.emplace(
       job_->inputs.shard_names, job_->inputs.clock,
-      [this, request, waits_for_step_shard](size_t shard, StatusCallback answered) {
-        if (waits_for_step_shard && shard != kStepShard && !step_shard_knows_) {
+      [this, request](size_t shard, StatusCallback answered) {
+        if (shard != kStepShard && !tells_others_) {
           return answered(absl::UnavailableError(
               absl::StrCat(job_->inputs.shard_names[shard], " is told after ",
                            job_->inputs.shard_names[kStepShard])));
@@ -206,10 +207,23 @@ void EndingPhase::ReleaseShards() {
   release_->Start();
 }
 
+// A job that is done has its last checkpoint, if it makes any. One that was stopped may go on, and
+// then needs all shards.
+bool EndingPhase::MayTellOthersAnyway() const {
+  return !tells_others_ && end_.outcome.ok() && job_->inputs.shards.size() > 1;
+}
+
+// They would wait for a chief for ever.
+void EndingPhase::TellOthersAnyway() {
+  tells_others_ = true;
+  deadline_ = job_->now() + kEndGrace;
+  release_->RepeatNow();
+}
+
 void EndingPhase::OnShardTold(size_t shard, const absl::Status& status, StatusCallback answered) {
   const bool is_fenced = shard == kStepShard && absl::IsAborted(status);
   if (is_fenced || IsTransient(status)) return answered(status);
-  step_shard_knows_ |= shard == kStepShard;
+  tells_others_ |= shard == kStepShard;
   if (!status.ok()) log::Warning(status.message());
   answered(absl::OkStatus());
 }

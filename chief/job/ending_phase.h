@@ -45,6 +45,9 @@ class EndingPhase final : public Phase {
   // That the shards know; null: none is known to have heard of the job.
   const Command* CommandOfShards() const;
   void ReleaseShards();
+  // Once the step shard has been waited for: whether a standby needs none of the other shards.
+  bool MayTellOthersAnyway() const;
+  void TellOthersAnyway();
   // Tells `answered` the error that ends the release, or that is to be repeated, and otherwise OK:
   // a shard that refuses for another reason has heard it.
   void OnShardTold(size_t shard, const absl::Status& status, StatusCallback answered);
@@ -52,8 +55,7 @@ class EndingPhase final : public Phase {
   std::string UnfinishedPlaces() const;
   void EndLease();
   // The step shard has another chief: what the shards are told is that one's. A shard that it has
-  // not told yet would still obey this one. Where the cluster spec has one chief all shards are
-  // told at once, and one may have.
+  // not told yet would still obey this one. One that was not told after the step shard may have.
   void ConcludeFenced(const absl::Status& refusal);
   void Conclude();
 
@@ -64,7 +66,7 @@ class EndingPhase final : public Phase {
   std::optional<Drain> drain_;
   Told told_ = Told::kEverybody;
   bool releases_shards_ = false;
-  bool step_shard_knows_ = false;      // that the job is over, or has lost it
+  bool tells_others_ = false;          // the shards other than the step shard
   std::optional<ShardCalls> release_;  // Finish
 };
 

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -133,6 +134,105 @@ TEST_CASE("a chief whose end the step shard refuses tells no other ps that the j
   INFO(cluster.ended->ToString());
   CHECK(ExitCodeFor(*cluster.ended) == ExitCode::kFenced);
   CHECK(absl::StrContains(cluster.ended->message(), "term 2 is over: the shard is in term 8"));
+}
+
+// A ps whose process has ended.
+class AbsentControl final : public PsControl {
+ public:
+  void Start(const MethodInfo&, const google::protobuf::MessageLite&,
+             google::protobuf::MessageLite*, StatusCallback done) override {
+    done(absl::UnavailableError("connection refused"));
+  }
+};
+
+enum class LostFinish { kRequest, kReply, kSilent };
+
+// A shard whose answer to the end of the job never arrives.
+class LosesFinish final : public PsControl {
+ public:
+  LosesFinish(std::unique_ptr<PsControl> shard, LostFinish lost)
+      : shard_(std::move(shard)), lost_(lost) {}
+  void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
+             google::protobuf::MessageLite* reply, StatusCallback done) override {
+    if (absl::string_view(method.path) != kFinish.path) {
+      return shard_->Start(method, request, reply, std::move(done));
+    }
+    if (lost_ == LostFinish::kSilent) return parked_.push_back(std::move(done));
+    if (lost_ == LostFinish::kRequest) return done(absl::UnavailableError("connection refused"));
+    shard_->Start(method, request, reply, [done = std::move(done)](const absl::Status&) mutable {
+      done(absl::UnavailableError("the reply is lost"));
+    });
+  }
+
+ private:
+  const std::unique_ptr<PsControl> shard_;
+  const LostFinish lost_;
+  std::vector<StatusCallback> parked_;
+};
+
+// Of two chiefs the first one commands, and its step shard does not answer the end of the job.
+struct LostStepShard {
+  explicit LostStepShard(const std::string& root, LostFinish lost) : cluster(PlanOf(root)) {
+    cluster.controls[0] = std::make_unique<LosesFinish>(std::move(cluster.controls[0]), lost);
+    auto counted = std::make_unique<CountedFinishes>(std::move(cluster.controls[1]));
+    other = counted.get();
+    cluster.controls[1] = std::move(counted);
+    cluster.StartChief(PlanOf(root));
+    REQUIRE(cluster.Register().ready());
+  }
+  static JobPlan PlanOf(const std::string& root) {
+    JobPlan plan = Plan(2, root);
+    plan.cluster.other_chiefs = {"127.0.0.1:5"};
+    return plan;
+  }
+
+  Cluster cluster;
+  const CountedFinishes* other = nullptr;  // the other shard
+};
+
+TEST_CASE("a step shard that does not answer the end of a done job keeps it from no other ps") {
+  const LostFinish lost = GENERATE(LostFinish::kRequest, LostFinish::kReply, LostFinish::kSilent);
+  const test::TemporaryFolder root;
+  LostStepShard f(root.path(), lost);
+  TrainTo(&f.cluster, 0, 2);
+  f.cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 2));
+  f.cluster.Pass(absl::Seconds(10));
+  REQUIRE(f.cluster.ended.has_value());
+  INFO(f.cluster.ended->ToString());
+  CHECK(f.cluster.ended->ok());
+  CHECK(f.other->count == 1);
+}
+
+TEST_CASE("a step shard that does not answer the end of a stopped job is waited for") {
+  const test::TemporaryFolder root;
+  LostStepShard f(root.path(), LostFinish::kRequest);
+  TrainTo(&f.cluster, 0, 1);
+  f.cluster.series->Stop(
+      WithExitCode(absl::CancelledError("stopped by a signal"), ExitCode::kInterrupted));
+  f.cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 1));
+  f.cluster.Pass(absl::Seconds(10));
+  REQUIRE(f.cluster.ended.has_value());
+  CHECK(ExitCodeFor(*f.cluster.ended) == ExitCode::kInterrupted);
+  // A standby that takes command trains on, and needs it.
+  CHECK(f.other->count == 0);
+}
+
+TEST_CASE("a done job whose step shard has ended is over for the other ps, too") {
+  const test::TemporaryFolder root;
+  LostStepShard f(root.path(), LostFinish::kRequest);
+  TrainTo(&f.cluster, 0, 2);
+  f.cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 2));
+  f.cluster.controls[0] = std::make_unique<AbsentControl>();
+  JobPlan plan = LostStepShard::PlanOf(root.path());
+  plan.mode = StartMode::kResume;
+  plan.start = plan.max_steps;
+  plan.restore_from = CheckpointFolder(root.path(), 2);
+  f.cluster.StartChief(plan);
+  f.cluster.Pass(absl::Seconds(10));
+  REQUIRE(f.cluster.ended.has_value());
+  INFO(f.cluster.ended->ToString());
+  CHECK(f.cluster.ended->ok());
+  CHECK(f.other->count == 1);
 }
 
 }  // namespace
