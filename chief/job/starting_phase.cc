@@ -101,7 +101,8 @@ StartingPhase::StartingPhase(JobState* job)
           [this](absl::StatusOr<InitializedShards> shards) { OnInitialized(std::move(shards)); }),
       reminder_(kReminder, started_),
       disk_(job->inputs.executor, job->inputs.options.waits_for_disk ||
-                                      job->inputs.plan.job.checkpoint().folder().empty()) {}
+                                      job->inputs.plan.job.checkpoint().folder().empty()),
+      last_checkpoint_(job->inputs, started_) {}
 
 void StartingPhase::Start() {
   if (job_->lease != nullptr) initializer_.FollowCommand(job_->lease->command());
@@ -190,9 +191,7 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
   }
   job_->initialized = *std::move(shards);
   if (job_->initialized.start == StartPoint::kPlanAfresh) {
-    stopped_ = true;
-    return job_->inputs.on_end(absl::UnavailableError(
-        "the ps have no variables that have trained together: the start is planned afresh"));
+    return PlanAfresh("the ps have no variables that have trained together");
   }
   if (job_->initialized.start == StartPoint::kDone) return EndDoneJob();
   RecordStart();
@@ -208,6 +207,19 @@ void StartingPhase::OnInitialized(absl::StatusOr<InitializedShards> shards) {
             [this](const absl::Status& status) {
               status.ok() ? AwaitWorkers() : job_->control->End({.outcome = status});
             });
+}
+
+void StartingPhase::FindEnd() {
+  if (job_->inputs.plan.mode != StartMode::kSucceed || !initializer_.MayBeDone()) return;
+  last_checkpoint_.Tick(job_->now(), [this] {
+    if (initializer_.MayBeDone()) PlanAfresh("the job is done");
+  });
+}
+
+void StartingPhase::PlanAfresh(const std::string& why) {
+  Stop();
+  job_->initialized.start = StartPoint::kPlanAfresh;
+  job_->inputs.on_end(absl::UnavailableError(why + ": the start is planned afresh"));
 }
 
 void StartingPhase::AwaitWorkers() {
@@ -345,6 +357,7 @@ bool StartingPhase::HasReplicas() {
 
 void StartingPhase::Tick() {
   initializer_.Tick();
+  FindEnd();
   if (stopped_) return;
   const absl::Duration now = job_->now();
   if (failed_claim_.has_value() && now >= failed_claim_->next) {

@@ -3,12 +3,14 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "chief/job/job_state.h"
+#include "chief/job/last_checkpoint_probe.h"
 #include "chief/job/phase.h"
 #include "chief/job/reminder.h"
 #include "chief/loop/disk_thread.h"
@@ -31,7 +33,7 @@ class StartingPhase final : public Phase {
 
   // A ps may have moved.
   void SetNames(const std::vector<std::string>& shard_names) { initializer_.SetNames(shard_names); }
-  bool is_disk_busy() const { return is_disk_busy_; }
+  bool is_disk_busy() const { return is_disk_busy_ || last_checkpoint_.is_busy(); }
 
  private:
   // A claim to the checkpoint folder that is made again.
@@ -48,6 +50,9 @@ class StartingPhase final : public Phase {
   // The same for a claim to the folder. A job that goes back makes it again while storage fails.
   void ClaimOnDisk(std::function<absl::Status()> work, StatusCallback done);
   void OnInitialized(absl::StatusOr<InitializedShards> shards);
+  // A standby does not wait for ps that have ended with the job.
+  void FindEnd();
+  void PlanAfresh(const std::string& why);
   void EndDoneJob();
   void RecordStart();
   // Of a job whose shards have copies, after its last step: what the shards cannot say.
@@ -71,6 +76,7 @@ class StartingPhase final : public Phase {
   std::optional<FailedClaim> failed_claim_;
   absl::Status claim_failure_;  // of the last claim, which is made again
   DiskThread disk_;
+  LastCheckpointProbe last_checkpoint_;
 };
 
 }  // namespace lockstep::chief

@@ -93,16 +93,11 @@ absl::Status PlanResume(const std::string& folder, JobPlan* plan) {
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
-// Where the job starts is planned when this chief takes command. Of a checkpoint that is being
-// written or removed nothing is said yet.
+// Where the job starts is planned when this chief takes command.
 absl::Status PlanSuccession(JobPlan* plan) {
   const std::string& root = plan->job.checkpoint().folder();
   if (root.empty()) return absl::OkStatus();
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string newest, FindCheckpoint(root));
-  if (newest.empty()) return absl::OkStatus();
-  const absl::StatusOr<Manifest> manifest = ReadManifest(newest);
-  const bool is_last = manifest.ok() && GlobalStep(manifest->step) >= plan->max_steps;
-  if (is_last) plan->finished = newest;
+  LOCKSTEP_ASSIGN_OR_RETURN(plan->finished, FindLastCheckpoint(root, plan->max_steps));
   return absl::OkStatus();
 }
 
@@ -143,6 +138,15 @@ absl::StatusOr<std::string> FindBeginning(const std::string& root, const FolderO
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> FindLastCheckpoint(const std::string& root, GlobalStep last) {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::string newest, FindCheckpoint(root));
+  if (newest.empty()) return newest;
+  // Of one that is being written or removed nothing is said yet.
+  const absl::StatusOr<Manifest> manifest = ReadManifest(newest);
+  const bool is_last = manifest.ok() && GlobalStep(manifest->step) >= last;
+  return is_last ? newest : "";
+}
 
 absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost,
                                const std::optional<FolderOwner>& owed) {

@@ -74,6 +74,10 @@ struct JobPlan {
   int64_t examples_per_step() const;
 };
 
+// In `root`: the newest checkpoint if it is of step `last` or later; empty: it is not, or cannot be
+// read, or there is none. Errors of FindCheckpoint.
+absl::StatusOr<std::string> FindLastCheckpoint(const std::string& root, GlobalStep last);
+
 // The plan by which a job that has lost its state, and has a checkpoint folder, goes on: from the
 // newest checkpoint, which is read whole; where it has written none, from where it began: the
 // checkpoint of another folder, or the initial values. `lost` says what was lost. `owed`: the

@@ -70,6 +70,13 @@ std::string ShardInitializer::DescribeWaiting() const {
   return waiting.empty() ? waiting : absl::StrCat(waiting, DescribeMissing());
 }
 
+bool ShardInitializer::MayBeDone() const {
+  const bool is_asking = phases_.size() == 1 && !phases_.front()->ended();
+  if (!is_asking || !phases_.front()->HasAnswered(kStepShard)) return false;
+  const SetViewReply& seen = states_[kStepShard];
+  return !seen.has_variables() || GlobalStep(seen.global_step()) >= spec_.end;
+}
+
 absl::Status ShardInitializer::Problem(size_t shard) const {
   if (phases_.empty()) return absl::UnavailableError("");
   return phases_.back()->Problem(shard);

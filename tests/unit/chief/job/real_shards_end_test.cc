@@ -235,5 +235,44 @@ TEST_CASE("a done job whose step shard has ended is over for the other ps, too")
   CHECK(f.other->count == 1);
 }
 
+// A step shard whose chief has just ended.
+class ReleasedControl final : public PsControl {
+ public:
+  explicit ReleasedControl(std::unique_ptr<PsControl> shard) : shard_(std::move(shard)) {}
+  void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
+             google::protobuf::MessageLite* reply, StatusCallback done) override {
+    if (absl::string_view(method.path) != kWatchCommand.path) {
+      return shard_->Start(method, request, reply, std::move(done));
+    }
+    WatchCommandReply released;
+    released.mutable_command()->set_state(CommandStatus::RELEASED);
+    released.mutable_command()->set_term(1);
+    reply->CheckTypeAndMergeFrom(released);
+    done(absl::OkStatus());
+  }
+
+ private:
+  const std::unique_ptr<PsControl> shard_;
+};
+
+TEST_CASE("a standby that takes command of a done job needs no ps that has ended with it") {
+  const bool is_done = GENERATE(true, false);
+  const test::TemporaryFolder root;
+  const JobPlan plan = LostStepShard::PlanOf(root.path());
+  Cluster cluster(plan);
+  REQUIRE(cluster.Register().ready());
+  TrainTo(&cluster, 0, is_done ? 2 : 1);
+  if (is_done) cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 2));
+  auto counted = std::make_unique<CountedFinishes>(std::move(cluster.controls[0]));
+  const CountedFinishes& step_shard = *counted;
+  cluster.controls[0] = std::make_unique<ReleasedControl>(std::move(counted));
+  cluster.controls[1] = std::make_unique<AbsentControl>();
+  cluster.StartStandby(plan);
+  cluster.PassStandingBy(absl::Seconds(20));
+  REQUIRE(cluster.ended.has_value() == is_done);
+  CHECK(step_shard.count == (is_done ? 1 : 0));
+  if (is_done) CHECK(cluster.ended->ok());
+}
+
 }  // namespace
 }  // namespace lockstep::chief

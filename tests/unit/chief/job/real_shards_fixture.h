@@ -61,21 +61,20 @@ struct Cluster {
 
   // A chief before this one is never heard of again: nothing that it waits for comes to it.
   void StartChief(JobPlan plan) {
-    if (series != nullptr) dead.emplace_back(std::move(executor), std::move(series));
-    std::vector<PsControl*> pointers;
-    for (const auto& control : controls) pointers.push_back(control.get());
-    executor = std::make_unique<ManualExecutor>();
-    series = std::make_unique<JobSeries>(
-        std::move(plan),
-        JobOptions{
-            .job_id = 9, .incarnation = Incarnation(++chiefs), .waits_for_disk = waits_for_disk},
-        pointers, executor.get(), &clock, [] {},
-        [this](absl::Status status) { ended = std::move(status); });
+    MakeSeries(std::move(plan), {.waits_for_disk = waits_for_disk});
     job = series->job();
     job->Start();
     executor->Run();
     // The claim to the checkpoint folder is made on a thread of its own.
     while (Status().waiting_for().starts_with("the disk")) executor->AwaitWork();
+  }
+
+  // Chief 1, until it takes command.
+  void StartStandby(JobPlan plan) {
+    plan.mode = StartMode::kSucceed;
+    MakeSeries(std::move(plan), {.chief_index = 1, .waits_for_disk = true});
+    series->Start();
+    executor->Run();
   }
 
   RegisterTaskReply Register() {
@@ -152,6 +151,14 @@ struct Cluster {
       executor->Run();
     }
   }
+  // As Pass, also while the chief stands by or plans its start again.
+  void PassStandingBy(absl::Duration time) {
+    for (absl::Duration t; t < time && !ended.has_value(); t += absl::Milliseconds(100)) {
+      clock.Advance(absl::Milliseconds(100));
+      series->Tick();
+      executor->Run();
+    }
+  }
   ProcessStatus Status() const {
     ProcessStatus status;
     job->FillStatus(&status);
@@ -160,6 +167,19 @@ struct Cluster {
   // The checkpoint's commit comes from a thread of its own.
   void AwaitCheckpoint(const std::string& folder) {
     while (job->record().checkpoint != folder) executor->AwaitWork();
+  }
+
+  // The chief before ends. `options`: what is not the same of all chiefs.
+  void MakeSeries(JobPlan plan, JobOptions options) {
+    if (series != nullptr) dead.emplace_back(std::move(executor), std::move(series));
+    std::vector<PsControl*> pointers;
+    for (const auto& control : controls) pointers.push_back(control.get());
+    executor = std::make_unique<ManualExecutor>();
+    options.job_id = 9;
+    options.incarnation = Incarnation(++chiefs);
+    series = std::make_unique<JobSeries>(
+        std::move(plan), options, pointers, executor.get(), &clock, [] {},
+        [this](absl::Status status) { ended = std::move(status); });
   }
 
   const bool waits_for_disk;
