@@ -168,6 +168,17 @@ TEST_CASE("the end of the job reaches both while a change is not decided") {
   CHECK(f.copy()->finished == 1);
 }
 
+TEST_CASE("the copy hears the end of the job although its primary does not answer") {
+  PairFixture f;
+  f.Begin();
+  f.home.is_away = true;
+  CHECK(absl::IsUnavailable(f.Call(kFinish, FinishRequest()).status()));
+  f.Pass(absl::Milliseconds(200));
+  CHECK(f.copy()->finished == 1);
+  // The caller of the pair has yet to tell the primary, or gives up.
+  CHECK(f.pair.DescribeUnfinished().empty());
+}
+
 TEST_CASE("a chief that was replaced finds the shard when it looks again") {
   PairFixture f;
   f.Begin();
