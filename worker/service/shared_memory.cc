@@ -67,12 +67,12 @@ SharedMemory::SharedMemory(const JobDef& job, std::shared_ptr<Device> device,
   }
 }
 
-bool SharedMemory::values_in_place() const {
-  switch (transport_.shared_memory()) {
+bool SharedMemory::ReadsValuesInPlace(const TransportDef& transport, const Device& device) {
+  switch (transport.shared_memory()) {
     case TransportDef::MAP:
       return true;
     case TransportDef::COPY:
-      return !device_->is_host();
+      return !device.is_host();
     default:
       return false;
   }

@@ -19,11 +19,13 @@ class SharedMemory {
   // register it, a line in the log says so and all goes on without.
   SharedMemory(const JobDef& job, std::shared_ptr<Device> device, uint64_t gradient_bytes);
 
-  // Null: gradients are on the heap.
-  GradientMemory* gradients() const { return gradients_.get(); }
   // Whether towers take values from a ps's memory. Those on a GPU copy them anyway: they need no
   // copy on the host before.
-  bool values_in_place() const;
+  static bool ReadsValuesInPlace(const TransportDef& transport, const Device& device);
+
+  // Null: gradients are on the heap.
+  GradientMemory* gradients() const { return gradients_.get(); }
+  bool values_in_place() const { return ReadsValuesInPlace(transport_, *device_); }
 
   // To a ps of this name. Any thread.
   std::unique_ptr<TensorTransport> Connect(const ClientOptions& ps) const;
