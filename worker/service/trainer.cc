@@ -5,11 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/memory_room.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "common/job/loss_checks.h"
 #include "common/log/log.h"
+#include "common/optimizer_proto/optimizer_rules.h"
 #include "common/replicas_proto/convert.h"
+#include "common/rpc/process.h"
+#include "worker/service/variable_memory.h"
 #include "worker/strategy/parameter_server/asynchronous_strategy.h"
 #include "worker/strategy/parameter_server/gradient_buffers.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
@@ -57,6 +61,13 @@ std::function<absl::StatusOr<GroupReduction>(int workers)> ReductionsOf(
   };
 }
 
+absl::Status CheckRoom(const MemoryNeed& need) {
+  if (CheckRoomFor(need).ok()) return absl::OkStatus();
+  // The heap keeps what an earlier run in this process and the reading of the data have freed.
+  TrimHeap();
+  return CheckRoomFor(need);
+}
+
 void WarnOfTables(const std::vector<TensorSpec>& tensors) {
   std::vector<std::string> tables;
   for (const TensorSpec& tensor : tensors) {
@@ -82,6 +93,18 @@ uint64_t Trainer::GradientBytes(const JobDef& job, const ModelGraph& graph,
   if (job.strategy().has_replicated()) return 0;
   return GradientBuffers::NumBytes(layout, MostRows(job, BatchRows(graph))) *
          static_cast<uint64_t>(NumTrainers(job));
+}
+
+absl::Status Trainer::CheckMemory(const JobDef& job, const VariableLayout& layout,
+                                  bool values_in_place) {
+  if (job.strategy().has_replicated()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const OptimizerRules rules, OptimizerRules::Create(job.optimizer()));
+    return CheckRoom(NeedOfVariables(
+        layout, {.holders = static_cast<uint64_t>(TowersOf(job)), .rules = &rules}));
+  }
+  return CheckRoom(NeedOfVariables(
+      layout, {.holders = static_cast<uint64_t>(NumTrainers(job)),
+               .values_in_place = values_in_place && !job.sync().has_asynchronous()}));
 }
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(const TrainerOptions& options,

@@ -76,6 +76,12 @@ class Trainer {
   static uint64_t GradientBytes(const JobDef& job, const ModelGraph& graph,
                                 const VariableLayout& layout);
 
+  // RESOURCE_EXHAUSTED as CheckRoomFor, naming the largest variable: the variables of all trainers
+  // of a worker certainly do not fit into its memory. `values_in_place` as in ShardGroupOptions.
+  // Other errors as OptimizerRules::Create.
+  static absl::Status CheckMemory(const JobDef& job, const VariableLayout& layout,
+                                  bool values_in_place);
+
   // `data` has batches for the towers of this trainer. `progress` outlives the trainer. Errors as
   // TowerGroup::Create and VariableCache::Create.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(const TrainerOptions& options,

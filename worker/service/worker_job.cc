@@ -180,6 +180,10 @@ absl::Status WorkerJob::Prepare() {
   backend_ = FittingBackend(options_.backend, graph_);
   LOCKSTEP_ASSIGN_OR_RETURN(devices_, WorkerDevices::Create(backend_, job.job(), options_.threads));
   LOCKSTEP_RETURN_IF_ERROR(OpenData());
+  // With the data in memory, and before shared memory is taken for gradients.
+  LOCKSTEP_RETURN_IF_ERROR(Trainer::CheckMemory(
+      job.job(), layout_,
+      SharedMemory::ReadsValuesInPlace(job.job().transport(), *devices_.first())));
   memory_ = std::make_unique<SharedMemory>(job.job(), devices_.first(),
                                            Trainer::GradientBytes(job.job(), graph_, layout_));
   ConnectShards();

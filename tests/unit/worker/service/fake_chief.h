@@ -58,6 +58,12 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
     done(std::move(reply));
   }
 
+  // Answers every heartbeat to come at once with this end of the job.
+  void EndJob(HeartbeatReply end) {
+    absl::MutexLock lock(&mutex_);
+    end_ = std::move(end);
+  }
+
   // One waits for an answer.
   bool HasHeartbeat() {
     absl::MutexLock lock(&mutex_);
