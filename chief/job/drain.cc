@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/recovery/announce_view.h"
-#include "chief/sync/steps.h"
+#include "common/base/grants_ahead.h"
 #include "common/base/lost_variables.h"
 
 namespace lockstep::chief {

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "chief/sync/steps.h"
 #include "common/base/annotate.h"
 #include "common/base/exit_code.h"
 #include "common/base/status_macros.h"

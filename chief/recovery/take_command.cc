@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "chief/sync/steps.h"
 #include "common/base/exit_code.h"
+#include "common/base/grants_ahead.h"
 #include "common/base/ids.h"
 #include "common/base/limits.h"
 #include "common/base/lost_variables.h"

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "chief/sync/steps.h"
 #include "common/base/check.h"
 #include "common/base/exit_code.h"
+#include "common/base/grants_ahead.h"
 #include "common/base/ids.h"
 
 namespace lockstep::chief {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked.h"
+#include "common/base/grants_ahead.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/owner.h"
@@ -16,9 +17,6 @@ namespace lockstep::ps {
 namespace {
 
 constexpr ShardIndex kScalarShard(0);
-
-// Steps that a chief grants before it has committed them.
-constexpr int64_t kMostAhead = 2;
 
 // `kept` outlives it.
 NamedTensor Named(std::string name, const KeptTensor& kept) {
@@ -59,7 +57,7 @@ std::vector<NamedTensor> TensorsOf(const EpochVariables& variables, const Snapsh
 bool IsUnchangedSince(GlobalStep version, const EpochState& state, ShardIndex shard)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu) {
   const GlobalStep now = state.step.shard_step();
-  if (shard == kScalarShard || version > now || now.value() - version.value() > kMostAhead) {
+  if (shard == kScalarShard || version > now || now.value() - version.value() > kGrantsAhead) {
     return false;
   }
   for (GlobalStep step = version; step < now; step = step.next()) {
