@@ -89,6 +89,13 @@ TEST_CASE("what a program takes is told before it is built, and by itself afterw
   CHECK(tree.Calls().empty());
 }
 
+TEST_CASE("the job file of up stays its first word") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  CHECK_THAT(tree.Run({"up", "job.textproto", "--resume"}).output,
+             Contains("deploy/cli/up job.textproto --resume --bin_dir="));
+}
+
 TEST_CASE("the tools for a running job are built once, and never under that job") {
   const Tree tree;
   tree.folder().Write("lists", "");
