@@ -55,7 +55,8 @@ class EndingPhase final : public Phase {
   std::string UnfinishedPlaces() const;
   void EndLease();
   // The step shard has another chief: what the shards are told is that one's. A shard that it has
-  // not told yet would still obey this one. One that was not told after the step shard may have.
+  // not told yet would still obey this one, and may have where it was told before the step shard
+  // answered.
   void ConcludeFenced(const absl::Status& refusal);
   void Conclude();
 

@@ -73,7 +73,9 @@ bool ShardInitializer::MayBeDone() const {
   const bool is_asking = phases_.size() == 1 && !phases_.front()->ended();
   if (!is_asking || !phases_.front()->HasAnswered(kStepShard)) return false;
   const SetViewReply& seen = states_[kStepShard];
-  return !seen.has_variables() || GlobalStep(seen.global_step()) >= spec_.end;
+  if (!seen.has_variables()) return true;
+  const int64_t end = spec_.end.value();
+  return seen.global_step() >= end && std::ranges::count(seen.kept_versions(), end) == 0;
 }
 
 absl::Status ShardInitializer::Problem(size_t shard) const {

@@ -79,8 +79,9 @@ class ShardInitializer {
   // Whether this chief goes on from shards that have trained, as they are. Where it fails, the next
   // chief may go on from them.
   bool takes_over() const { return result_.start == StartPoint::kTakeOver; }
-  // Shards are still asked what they are, and the step shard, which has answered, has made all
-  // steps, or was started again. False once stopped.
+  // Shards are still asked what they are, and the step shard, which has answered, was started
+  // again, or has made all steps and keeps no version of the last one: nothing is to be saved or
+  // evaluated. False once stopped.
   bool MayBeDone() const;
   // Why this shard does not answer; OK when it does.
   absl::Status Problem(size_t shard) const;

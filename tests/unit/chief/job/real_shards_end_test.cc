@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "common/checkpoint/owner.h"
 #include "tests/unit/chief/job/real_shards_fixture.h"
 
 namespace lockstep::chief {
@@ -238,11 +239,21 @@ TEST_CASE("a done job whose step shard has ended is over for the other ps, too")
 // A step shard whose chief has just ended.
 class ReleasedControl final : public PsControl {
  public:
-  explicit ReleasedControl(std::unique_ptr<PsControl> shard) : shard_(std::move(shard)) {}
+  // `keeps_last`: it says that it keeps this version, for an evaluation.
+  ReleasedControl(std::unique_ptr<PsControl> shard, std::optional<int64_t> keeps_last)
+      : shard_(std::move(shard)), keeps_last_(keeps_last) {}
   void Start(const MethodInfo& method, const google::protobuf::MessageLite& request,
              google::protobuf::MessageLite* reply, StatusCallback done) override {
-    if (absl::string_view(method.path) != kWatchCommand.path) {
-      return shard_->Start(method, request, reply, std::move(done));
+    const absl::string_view path = method.path;
+    if (path != kWatchCommand.path) {
+      shard_->Start(method, request, reply,
+                    [=, this, done = std::move(done)](const absl::Status& status) mutable {
+                      if (path == kGetView.path && keeps_last_.has_value()) {
+                        static_cast<SetViewReply*>(reply)->add_kept_versions(*keeps_last_);
+                      }
+                      done(status);
+                    });
+      return;
     }
     WatchCommandReply released;
     released.mutable_command()->set_state(CommandStatus::RELEASED);
@@ -253,25 +264,65 @@ class ReleasedControl final : public PsControl {
 
  private:
   const std::unique_ptr<PsControl> shard_;
+  const std::optional<int64_t> keeps_last_;
+};
+
+// A standby that takes command when the first chief has made some of two steps, and ps 1 has ended.
+struct LateStandby {
+  LateStandby(const std::string& root, int64_t steps)
+      : plan(LostStepShard::PlanOf(root)), cluster(plan) {
+    REQUIRE(cluster.Register().ready());
+    TrainTo(&cluster, 0, steps);
+    if (steps == 2) cluster.AwaitCheckpoint(CheckpointFolder(root, 2));
+  }
+  void TakeCommand(std::optional<int64_t> keeps_last = std::nullopt) {
+    auto counted = std::make_unique<CountedFinishes>(std::move(cluster.controls[0]));
+    step_shard = counted.get();
+    cluster.controls[0] = std::make_unique<ReleasedControl>(std::move(counted), keeps_last);
+    cluster.controls[1] = std::make_unique<AbsentControl>();
+    cluster.StartStandby(plan);
+    cluster.PassStandingBy(absl::Seconds(20));
+  }
+
+  const JobPlan plan;
+  ps::Shard restarted{ps::ShardOptions()};  // outlives the controls
+  Cluster cluster;
+  const CountedFinishes* step_shard = nullptr;
 };
 
 TEST_CASE("a standby that takes command of a done job needs no ps that has ended with it") {
-  const bool is_done = GENERATE(true, false);
+  const bool is_restarted = GENERATE(false, true);
+  CAPTURE(is_restarted);
   const test::TemporaryFolder root;
-  const JobPlan plan = LostStepShard::PlanOf(root.path());
-  Cluster cluster(plan);
-  REQUIRE(cluster.Register().ready());
-  TrainTo(&cluster, 0, is_done ? 2 : 1);
-  if (is_done) cluster.AwaitCheckpoint(CheckpointFolder(root.path(), 2));
-  auto counted = std::make_unique<CountedFinishes>(std::move(cluster.controls[0]));
-  const CountedFinishes& step_shard = *counted;
-  cluster.controls[0] = std::make_unique<ReleasedControl>(std::move(counted));
-  cluster.controls[1] = std::make_unique<AbsentControl>();
-  cluster.StartStandby(plan);
-  cluster.PassStandingBy(absl::Seconds(20));
-  REQUIRE(cluster.ended.has_value() == is_done);
-  CHECK(step_shard.count == (is_done ? 1 : 0));
-  if (is_done) CHECK(cluster.ended->ok());
+  LateStandby f(root.path(), 2);
+  if (is_restarted) f.cluster.controls[0] = MakeInProcessControl(&f.restarted, Incarnation(200));
+  f.TakeCommand();
+  REQUIRE(f.cluster.ended.has_value());
+  CHECK(f.cluster.ended->ok());
+  CHECK(f.step_shard->count == 1);
+  f.restarted.Stop();
+}
+
+TEST_CASE("a standby waits for a ps that a job needs which is not done") {
+  const bool is_evaluating = GENERATE(false, true);
+  CAPTURE(is_evaluating);
+  const test::TemporaryFolder root;
+  LateStandby f(root.path(), is_evaluating ? 2 : 1);
+  f.TakeCommand(is_evaluating ? std::optional<int64_t>(2) : std::nullopt);
+  CHECK_FALSE(f.cluster.ended.has_value());
+  CHECK(f.step_shard->count == 0);
+}
+
+TEST_CASE("a checkpoint of the last step of an earlier run does not end the job") {
+  const test::TemporaryFolder root;
+  LateStandby f(root.path(), 2);
+  // The folder's epoch began at another checkpoint, and has saved nothing yet.
+  FolderOwner earlier = **ReadOwner(root.path());
+  ++earlier.epoch;
+  earlier.source = "/other/ckpt-1";
+  REQUIRE(WriteOwner(root.path(), earlier, nullptr).ok());
+  f.TakeCommand();
+  CHECK_FALSE(f.cluster.ended.has_value());
 }
 
 }  // namespace
