@@ -61,8 +61,8 @@ inline constexpr int64_t kMaxStep = int64_t{1} << 62;
 // The first push of a worker's incarnation that a ps sees may be any of its pushes. So many would
 // take 9 years at a million a second.
 inline constexpr uint64_t kMaxPushSeq = uint64_t{1} << 48;
-// In each step that a worker has made since the last push that a ps saw of it: few are given up on
-// the way, and few are made in one step.
+// So far ahead of the last push that a ps saw of a worker, for each step from that one's on: few
+// are given up on the way, and few are made in one step.
 inline constexpr uint64_t kMaxPushSeqGap = 1'000;
 
 // Evaluations that a ps keeps for the next chief.
