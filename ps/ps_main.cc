@@ -60,9 +60,8 @@ constexpr char kUsage[] =
     "ps --cluster=FILE --task_index=N\n"
     "\n"
     "A Lockstep parameter server. It hosts a shard of the model's variables: the chief creates "
-    "them, "
-    "workers push\n"
-    "gradients and pull values. When the job is done the process exits.\n";
+    "them,\n"
+    "workers push gradients and pull values. When the job is done the process exits.\n";
 
 // Replies on their way get this long when the process ends.
 constexpr absl::Duration kGrace = absl::Milliseconds(500);

@@ -98,8 +98,9 @@ MemoryNeed NeedOfVariables(const VariableLayout& layout, const VariableUse& use)
     largest = absl::StrCat("\"", variable.name, "\" of shape ", variable.shape.ToString(),
                            ", takes ", HowMuch(bytes), " (", Describe(tensors, use.holders), ")");
   }
-  return {.error = absl::StrCat("variables: expected tensors that fit the memory, got at least ",
-                                HowMuch(sum), "; the largest, ", largest),
+  return {.error = absl::StrCat("variables: expected tensors that fit the memory, got ",
+                                sum.has_value() ? "at least " : "", HowMuch(sum), "; the largest, ",
+                                largest),
           .bytes = sum,
           .remedy = RemedyFor(use)};
 }

@@ -144,7 +144,7 @@ TEST_CASE("bytes beyond what can be counted are an answer") {
   const MemoryNeed need = variables.Need({.holders = 4});
   CHECK_FALSE(need.bytes.has_value());
   CHECK_THAT(need.error,
-             Contains("at least more bytes than can be counted; the largest, \"huge\" of "
+             Contains("got more bytes than can be counted; the largest, \"huge\" of "
                       "shape [576460752303423488], takes more bytes than can be counted"));
 
   // Each can be counted, and their sum cannot.
