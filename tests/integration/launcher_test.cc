@@ -281,7 +281,12 @@ TEST_CASE("a link in the place of a log ends the start, and what it points to st
 }
 
 TEST_CASE("a worker killed in mid-run is reported, and the run goes on") {
-  const Launch launch({kChiefDone, kUntilDone, "sleep 0.1\n", "kill -9 $$\n", "sleep 0.1\n"});
+  const TemporaryFolder happened;
+  const std::string killed = happened.Path("killed");
+  // Once: one that is killed again and again ends the run, before a slow chief does.
+  const Launch launch({kChiefDone, kUntilDone, "sleep 0.1\n",
+                       absl::StrCat("[ -e ", killed, " ] || { : >", killed, "; kill -9 $$; }\n"),
+                       "sleep 0.1\n"});
   const Ended ended = RunToEnd(launch.Command(), absl::Seconds(20));
   CHECK(ended.exit_code == 0);
   CHECK_THAT(ended.output, Contains("worker 1 ended with signal 9"));
