@@ -28,8 +28,9 @@ struct ClaimedMemory {
 absl::StatusOr<ClaimedMemory> ClaimMemory(const EpochVariables& variables, RuleOfEntry rule_of,
                                           const ShardOptions& options, bool is_copy);
 
-// How many bytes gradients of a job with so many replicas may take: what is claimed for them and
-// the shard's part of what nobody has claimed, without what may be in flight. `memory` outlives it.
+// The most bytes that gradients of a job with so many replicas may take: those that are claimed for
+// them, and the shard's part of the memory that is not claimed. Bytes that may be in flight are not
+// included. `memory` outlives it.
 std::function<uint64_t(uint32_t replicas)> GradientLimit(const MemoryClaims* memory,
                                                          const ClaimedMemory& claimed);
 

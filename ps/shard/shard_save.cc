@@ -52,8 +52,8 @@ std::vector<NamedTensor> TensorsOf(const EpochVariables& variables, const Snapsh
   return tensors;
 }
 
-// Whether the steps that the shard has closed since, of which a chief commits the last ones later,
-// wait for no gradient. The scalars of the optimizers advance in them, too.
+// Whether no step from `version` on that the shard has closed expected a gradient. The optimizers'
+// scalars, which the first shard saves, advance in such steps, too.
 bool IsUnchangedSince(GlobalStep version, const EpochState& state, ShardIndex shard)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu) {
   const GlobalStep now = state.step.shard_step();
