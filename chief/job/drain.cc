@@ -75,9 +75,7 @@ bool Drain::HasBegun() const {
   if (options_.saves_kept_alone) return NewestClosed() > step_;
   for (size_t shard = 0; shard < seen_.size(); ++shard) {
     const GlobalStep closed(std::min(seen_[shard].shard_step(), step_.value() + kGrantsAhead));
-    for (GlobalStep step = step_; step < closed; step = step.next()) {
-      if (options_.expects(shard, step)) return true;
-    }
+    if (options_.turns[shard].ExpectsAny(step_, closed)) return true;
   }
   return false;
 }

@@ -12,7 +12,6 @@
 // Lives on the executor's thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,15 +27,15 @@
 #include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/client/ps_control.h"
+#include "common/turns/gradient_turns.h"
 
 namespace lockstep::chief {
 
 struct DrainOptions {
   SetViewRequest view;  // of this chief; its members do not matter
   std::vector<std::string> shard_names;
-  GlobalStep saved;  // of a step that is not later there is nothing to save
-  // Whether a shard waits for gradients in a step.
-  std::function<bool(size_t shard, GlobalStep step)> expects;
+  GlobalStep saved;                  // of a step that is not later there is nothing to save
+  std::vector<GradientTurns> turns;  // of each shard
   // The shards can save no other versions than those that a grant kept.
   bool saves_kept_alone = false;
   // Of the job; their command and the step to start from do not matter.

@@ -70,7 +70,7 @@ void EndingPhase::DrainIfIdle() {
   drain_.emplace(DrainOptions{.view = job_->initialized.view,
                               .shard_names = job_->inputs.shard_names,
                               .saved = saved,
-                              .expects = ExpectedGradients(job_->inputs.plan.placement),
+                              .turns = TurnsOfShards(job_->inputs.plan.placement),
                               .saves_kept_alone = job_->inputs.plan.is_replicated(),
                               .steps = MakeStepOptions(*job_),
                               .checkpoints = MakeCheckpointerOptions(job_)},

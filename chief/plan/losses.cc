@@ -1,14 +1,12 @@
 #include "chief/plan/losses.h"
 
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/optimizer_proto/learning_rate.h"
 #include "common/tensor_proto/turns.h"
-#include "common/turns/gradient_turns.h"
 
 namespace lockstep::chief {
 namespace {
@@ -30,7 +28,7 @@ void SetTurns(const JobDef& job, const ModelGraph& graph, absl::Span<const uint3
   for (const LossDef& loss : job.losses()) placement->add_turns(loss.steps());
 }
 
-std::function<bool(size_t shard, GlobalStep step)> ExpectedGradients(const Placement& placement) {
+std::vector<GradientTurns> TurnsOfShards(const Placement& placement) {
   const LossTurns turns({placement.turns().begin(), placement.turns().end()});
   std::vector<std::vector<int>> turns_of(placement.shards());
   for (const VariableSpec& spec : placement.variables()) {
@@ -38,9 +36,7 @@ std::function<bool(size_t shard, GlobalStep step)> ExpectedGradients(const Place
   }
   std::vector<GradientTurns> shards;
   for (std::vector<int>& of : turns_of) shards.emplace_back(turns, std::move(of));
-  return [shards = std::move(shards)](size_t shard, GlobalStep step) {
-    return shards[shard].ExpectsAny(step);
-  };
+  return shards;
 }
 
 std::function<float(GlobalStep)> LearningRateOf(const JobDef& job) {

@@ -1,14 +1,15 @@
 // What a plan takes from the job's losses, or from its one optimizer.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/model/graph.h"
+#include "common/turns/gradient_turns.h"
 #include "proto/job.pb.h"
 #include "proto/tensor.pb.h"
 
@@ -19,9 +20,8 @@ namespace lockstep::chief {
 void SetTurns(const JobDef& job, const ModelGraph& graph, absl::Span<const uint32_t> losses,
               Placement* placement);
 
-// Whether a shard waits for gradients in a step: of a variable that every step changes, or of one
-// whose loss has its turn.
-std::function<bool(size_t shard, GlobalStep step)> ExpectedGradients(const Placement& placement);
+// Of each shard: which of its variables get gradients in a step.
+std::vector<GradientTurns> TurnsOfShards(const Placement& placement);
 
 // That of the step's loss, whose schedule counts the steps of all.
 std::function<float(GlobalStep)> LearningRateOf(const JobDef& job);

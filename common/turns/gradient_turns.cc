@@ -37,4 +37,11 @@ bool GradientTurns::ExpectsAny(GlobalStep step) const {
   return false;
 }
 
+bool GradientTurns::ExpectsAny(GlobalStep begin, GlobalStep end) const {
+  for (GlobalStep step = begin; step < end; step = step.next()) {
+    if (ExpectsAny(step)) return true;
+  }
+  return false;
+}
+
 }  // namespace lockstep

@@ -46,6 +46,8 @@ class GradientTurns {
   bool Expects(GlobalStep step, size_t variable) const;
   // Whether any variable gets gradients in the step.
   bool ExpectsAny(GlobalStep step) const;
+  // The same of the steps from `begin` to before `end`: looks at one after the other.
+  bool ExpectsAny(GlobalStep begin, GlobalStep end) const;
   // Whether it gets gradients in any step.
   bool IsTrained(size_t variable) const { return turn_of_[variable] != kNever; }
 

@@ -60,10 +60,7 @@ bool IsUnchangedSince(GlobalStep version, const EpochState& state, ShardIndex sh
   if (shard == kScalarShard || version > now || now.value() - version.value() > kGrantsAhead) {
     return false;
   }
-  for (GlobalStep step = version; step < now; step = step.next()) {
-    if (state.step.turns().ExpectsAny(step)) return false;
-  }
-  return true;
+  return !state.step.turns().ExpectsAny(version, now);
 }
 
 // OK while every variable has this version: nothing is granted, and nothing of the step at hand

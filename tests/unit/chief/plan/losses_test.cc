@@ -90,7 +90,8 @@ TEST_CASE("a plan of several losses has their turns, optimizers and learning rat
   CHECK(rates == std::vector<float>{.5f, .5f, 2, .5f, .5f, 2, .5f, .5f, 3});
   for (VariableSpec& spec : *plan->placement.mutable_variables()) spec.set_shard(spec.loss());
   plan->placement.set_shards(4);
-  const auto expects = ExpectedGradients(plan->placement);
+  const std::vector<GradientTurns> turns = TurnsOfShards(plan->placement);
+  const auto expects = [&](size_t shard, GlobalStep at) { return turns[shard].ExpectsAny(at); };
   for (int64_t step = 0; step < 6; ++step) {
     CAPTURE(step);
     const bool is_second = step % 3 == 2;

@@ -50,6 +50,9 @@ TEST_CASE("in the turns of a loss that trains nothing here no variable gets grad
     CHECK(turns.ExpectsAny(GlobalStep(step)) == (step % 3 != 2));
   }
   CHECK_FALSE(GradientTurns(LossTurns(), {GradientTurns::kNever}).ExpectsAny(GlobalStep(0)));
+  CHECK_FALSE(turns.ExpectsAny(GlobalStep(2), GlobalStep(3)));
+  CHECK(turns.ExpectsAny(GlobalStep(2), GlobalStep(4)));
+  CHECK_FALSE(turns.ExpectsAny(GlobalStep(3), GlobalStep(3)));
 }
 
 }  // namespace
