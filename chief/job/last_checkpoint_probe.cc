@@ -6,16 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "chief/plan/plan.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/owner.h"
 
 namespace lockstep::chief {
 namespace {
 
 absl::Status CheckHasLast(const std::string& root, GlobalStep last) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string source, FindSource(root));
-  if (!source.empty()) {
-    return absl::NotFoundError(absl::StrCat(root, ": its owner has saved nothing yet"));
-  }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, FindLastCheckpoint(root, last));
   if (!found.empty()) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat(root, ": no checkpoint of step ", last.value()));

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "chief/checkpoint/divergence.h"
@@ -20,6 +21,8 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/earlier_runs.h"
+#include "common/checkpoint/folder.h"
+#include "common/checkpoint/history.h"
 #include "common/checkpoint/owner.h"
 #include "common/config/job.h"
 #include "common/fs/absolute_path.h"
@@ -140,12 +143,19 @@ absl::StatusOr<std::string> FindBeginning(const std::string& root, const FolderO
 }  // namespace
 
 absl::StatusOr<std::string> FindLastCheckpoint(const std::string& root, GlobalStep last) {
-  LOCKSTEP_ASSIGN_OR_RETURN(std::string newest, FindCheckpoint(root));
-  if (newest.empty()) return newest;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root));
   // Of one that is being written or removed nothing is said yet.
-  const absl::StatusOr<Manifest> manifest = ReadManifest(newest);
-  const bool is_last = manifest.ok() && GlobalStep(manifest->step) >= last;
-  return is_last ? newest : "";
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
+  const bool has_saved =
+      !owner.has_value() || std::ranges::any_of(points, [&owner](const HistoryPoint& point) {
+        return point.epoch >= owner->epoch;
+      });
+  // Without its origin nothing of an epoch that has saved nothing is there.
+  const std::vector<int64_t> steps =
+      has_saved ? StepsThatGoOn(points, std::nullopt)
+                : StepsUpTo(points, owner->origin.epoch, owner->origin.step);
+  const bool is_last = !steps.empty() && GlobalStep(steps.front()) >= last;
+  return is_last ? CheckpointFolder(root, steps.front()) : "";
 }
 
 absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost,

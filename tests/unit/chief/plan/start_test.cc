@@ -14,6 +14,35 @@
 namespace lockstep::chief {
 namespace {
 
+// The checkpoint by which a standby of this folder knows that the job is done.
+std::string Finished(Fixture& f) { return f.Make({.mode = StartMode::kSucceed})->finished; }
+
+TEST_CASE("a standby takes no abandoned checkpoint for the end of the job") {
+  Fixture f;
+  const std::string root = f.folder.Path("ckpt");
+  const absl::StatusOr<JobPlan> fresh = f.Make();
+  REQUIRE(fresh.ok());
+  CHECK(Finished(f).empty());
+  WriteCheckpoint(*fresh, root, 4, Epoch(3));
+  CHECK(Finished(f).empty());
+  WriteCheckpoint(*fresh, root, 10, Epoch(3));
+  CHECK(Finished(f) == root + "/ckpt-10");
+  // From that one, from an older one, from another folder, from the initial values.
+  const auto begin = [&root](const CheckpointOrigin& origin, const std::string& source = "") {
+    REQUIRE(WriteOwner(root, {.epoch = 5, .origin = origin, .source = source}, nullptr).ok());
+  };
+  begin({.epoch = 3, .step = 10});
+  CHECK(Finished(f) == root + "/ckpt-10");
+  begin({.epoch = 3, .step = 4});
+  CHECK(Finished(f).empty());
+  begin({.step = 5}, f.folder.Path("elsewhere/ckpt-5"));
+  CHECK(Finished(f).empty());
+  begin({});
+  CHECK(Finished(f).empty());
+  WriteCheckpoint(*fresh, root, 12, Epoch(5));
+  CHECK(Finished(f) == root + "/ckpt-12");
+}
+
 TEST_CASE("a restored job starts at the checkpoint's step in the next epoch") {
   Fixture f;
   const absl::StatusOr<JobPlan> fresh = f.Make();
