@@ -116,9 +116,10 @@ absl::Status CheckSpeaker(const std::optional<security::Caller>& caller,
   const bool is_primary = speaker->worker == kPrimaryWorker.value() &&
                           speaker->incarnation == kPrimaryIncarnation.value();
   const bool is_own = !caller->index.has_value() || *caller->index == speaker->worker;
-  if (is_ps ? is_primary : is_own) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat(security::ToString(*caller), " may not speak for worker ", speaker->worker));
+  if (is_ps ? is_primary : is_own && !is_primary) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      security::ToString(*caller), " may not speak ",
+      is_primary ? "as the primary of a copy" : absl::StrCat("for worker ", speaker->worker)));
 }
 
 }  // namespace lockstep::rpc

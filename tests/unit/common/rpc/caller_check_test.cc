@@ -194,6 +194,15 @@ TEST_CASE("A worker speaks for itself, in every incarnation") {
   CHECK(absl::IsPermissionDenied(CheckSpeaker(worker, Speaker{0, 5})));
 }
 
+TEST_CASE("No worker speaks as the primary of a copy") {
+  for (const Caller& worker :
+       {Caller{.role = CallerRole::kWorker, .index = 0}, Caller{.role = CallerRole::kWorker}}) {
+    CAPTURE(security::ToString(worker));
+    CHECK(absl::IsPermissionDenied(CheckSpeaker(worker, Speaker{0, 1})));
+    CHECK(CheckSpeaker(worker, Speaker{0, 5}).ok());
+  }
+}
+
 TEST_CASE("A ps speaks for no worker, but as the primary of a copy") {
   for (const Caller& ps :
        {kPs0, Caller{.role = CallerRole::kPs, .index = 1}, Caller{.role = CallerRole::kPs}}) {
