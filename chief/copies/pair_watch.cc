@@ -100,13 +100,18 @@ absl::Status PairWatch::NoteFailure(PlaceIndex place, absl::Status failure) {
 absl::Status PairWatch::NoteView(PlaceIndex place, const SetViewReply& view) {
   if (!roles_->IsGuarded()) return absl::OkStatus();
   if (!view.has_variables()) return NoteFailure(place, LostVariablesError(roles_->name()));
-  NoteCopyOf(place, view);
+  RecordCopyOf(place, view);
   return absl::OkStatus();
 }
 
-// The copy has refused its state, or cannot be reached, and lacks steps that others have seen.
-void PairWatch::NoteCopyOf(PlaceIndex place, const SetViewReply& view) {
-  if (place != roles_->serving() || view.has_copy()) return;
+void PairWatch::RecordCopyOf(PlaceIndex place, const SetViewReply& view) {
+  if (place != roles_->serving()) return;
+  // The copy has all that the primary has shown.
+  if (view.is_deposed()) {
+    return watched_[place].health.Lost(absl::UnavailableError("its copy has refused its update"));
+  }
+  // The copy has refused its state, or cannot be reached, and lacks steps that others have seen.
+  if (view.has_copy()) return;
   watched_[OtherPlace(place)].health.Lost(
       absl::UnavailableError(absl::StrCat(roles_->name(), " has given it up")));
 }
@@ -147,7 +152,7 @@ void PairWatch::OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& vie
   if (!view->has_variables() || view->epoch() != roles_->epoch() || !is_in_role) {
     return watched.health.Lost(StartedAgain());
   }
-  NoteCopyOf(place, *view);
+  RecordCopyOf(place, *view);
   // The chief reaches both, and the one does not reach the other.
   const absl::Duration silent = absl::Milliseconds(view->copy_silent_ms());
   if (place == roles_->serving() && silent >= patience_) {

@@ -53,7 +53,8 @@ class PairWatch {
   StatusCallback AfterOrder();
   void Ask(PlaceIndex place);
   void OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& view);
-  void NoteCopyOf(PlaceIndex place, const SetViewReply& view);
+  // What the primary tells of its copy: which of the two is lost, if any.
+  void RecordCopyOf(PlaceIndex place, const SetViewReply& view);
 
   const absl::Duration patience_;
   PairRoles* const roles_;

@@ -204,6 +204,7 @@ SetViewReply ToProto(const ShardState& state, Incarnation incarnation) {
   reply.set_awaits_state(state.awaits_state);
   reply.set_has_copy(state.has_copy);
   reply.set_copy_silent_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(state.copy_silence)));
+  reply.set_is_deposed(state.is_deposed);
   for (const GlobalStep version : state.kept_versions) {
     reply.add_kept_versions(version.value());
   }

@@ -84,6 +84,7 @@ struct ShardState {
   bool awaits_state = false;    // a copy that its primary has not sent all of its state
   bool has_copy = false;        // a primary that is not alone
   absl::Duration copy_silence;  // CopyTarget::Silence
+  bool is_deposed = false;      // a primary that serves nobody: its copy has refused what it sent
 };
 
 struct CreatedVariables {

@@ -72,6 +72,7 @@ ShardState Shard::StateNow() const {
     if (now.has_copy) now.copy_silence = state->AnyCopy()->Silence();
   }
   now.is_copy = view_.is_copy();
+  now.is_deposed = view_.is_deposed();
   for (const auto& [worker, incarnation] : view_.members()) {
     now.members.push_back({worker, incarnation});
   }

@@ -72,6 +72,7 @@ class ShardView {
   void BecomePrimary() { is_copy_ = false; }
   // The copy has taken this shard's place, until another epoch.
   void Depose() { is_deposed_ = true; }
+  bool is_deposed() const { return is_deposed_; }
   // A primary has no copy until a view names one again.
   void GoOnAlone() { copy_address_.clear(); }
   // Of a primary; empty: it is alone.

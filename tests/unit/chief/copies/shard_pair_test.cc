@@ -157,6 +157,17 @@ TEST_CASE("a primary that does not reach its copy for the chief's patience goes 
   CHECK(f.pair.roles().serving() == kHome);
 }
 
+TEST_CASE("the copy that has refused its primary serves in its place") {
+  PairFixture f;
+  const bool is_adopted = GENERATE(false, true);  // by a chief that comes later
+  if (!is_adopted) f.Begin();
+  f.home.state.set_is_deposed(true);
+  if (is_adopted) f.Begin();
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().serving() == kHost);
+  CHECK(f.pair.roles().state() == PairState::kAlone);
+}
+
 TEST_CASE("a shard that both have lost goes back to its checkpoint") {
   PairFixture f;
   f.Begin();

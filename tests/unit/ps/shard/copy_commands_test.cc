@@ -63,7 +63,9 @@ TEST_CASE("a copy saves nothing: the file is that of the ps that serves") {
 
 TEST_CASE("a ps whose place its copy has taken obeys no order for the shard") {
   Refusing pair;
+  CHECK_FALSE(pair.primary.shard.GetView().is_deposed);
   pair.target->options.refused(absl::AbortedError("the copy was promoted"));
+  CHECK(pair.primary.shard.GetView().is_deposed);
   const auto grant = pair.primary.Grant(0, 2);
   REQUIRE_FALSE(grant.IsParked());
   CHECK(absl::IsUnavailable(grant.status()));
