@@ -1,5 +1,5 @@
-// How much memory this process can take before the system ends a process: of what the machine has
-// available, what the limits of its control groups leave. And how much it could take at the most.
+// Memory of this process: how much it can still take before the system ends a process, and how much
+// it could take at most.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,12 @@
 
 namespace lockstep {
 
-// Bytes. nullopt where neither /proc/meminfo nor a control group says. Reads files at each call:
-// not for a hot path. Thread-safe.
+// Bytes that this process can still take: the available memory of the machine, or less if the limit
+// of a control group leaves less. nullopt where neither /proc/meminfo nor a control group says.
+// Reads files at each call: not for a hot path. Thread-safe.
 std::optional<uint64_t> AvailableMemory();
 
-// Of what the machine has, what the limits allow, were nothing in use. As above.
+// The same if no memory were in use: the memory of the machine, or a lower limit.
 std::optional<uint64_t> MemoryLimit();
 
 // The same with /proc/meminfo, /proc/self/cgroup and the tree /sys/fs/cgroup read below another

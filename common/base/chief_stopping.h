@@ -1,4 +1,4 @@
-// How a chief that exits says so, and how operators tell that from a chief that is not there.
+// The error of a chief that exits. Operators tell it from a chief that is not there.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,7 +8,7 @@ namespace lockstep {
 // The answer of a chief to calls that it leaves: UNAVAILABLE.
 absl::Status ChiefStoppingError();
 
-// Whether `status` is that answer, also after it has crossed the wire and been annotated.
+// True if `status` is that answer, also after it has crossed the wire and been annotated.
 bool IsChiefStopping(const absl::Status& status);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// How many CPUs this process may use: of those that the machine has, what its affinity and the CPU
-// quota of its control group leave.
+// The number of CPUs that this process may use: those of its affinity, within the CPU quota of its
+// control group.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// How a process says why it ended. Below 128: do not restart; from 128: a restart can help (TFJob,
-// Slurm and systemd read it so). docs/operations.md has the table for users.
+// Exit codes by reason. Below 128: do not restart; from 128: a restart can help (TFJob, Slurm and
+// systemd read it so). docs/operations.md has the table for users.
 #pragma once
 
 #include "absl/status/status.h"
@@ -42,8 +42,8 @@ absl::Status WithExitCode(absl::Status status, ExitCode code);
 // INVALID_ARGUMENT with exit code 64: a mistake on the command line.
 absl::Status UsageError(absl::string_view message);
 
-// The last thing that a program does: "<program>: <message>" to stderr, unless the status is a
-// success. Returns the exit code for main.
+// Prints "<program>: <message>" to stderr, unless the status is a success. Returns the exit code
+// for main. A program calls it last.
 int PrintFailure(absl::string_view program, const absl::Status& status);
 
 }  // namespace lockstep

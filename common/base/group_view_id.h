@@ -1,4 +1,4 @@
-// Which view of a group of workers (strategy replicated): a later one replaces an earlier one.
+// The id of a view of a worker group (strategy replicated). A later view replaces an earlier one.
 #pragma once
 
 #include <compare>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// A value. Ordered as proto/group.proto tells.
+// A value. Ordered by term, epoch, view, as in proto/group.proto.
 struct GroupViewId {
   uint64_t term = 0;
   uint64_t epoch = 0;

@@ -1,5 +1,5 @@
-// How a ps says that its job is over, and how its callers tell that from a call that was broken
-// off.
+// The error by which a ps says that its job is over. Its callers tell it from a call that was
+// broken off.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,7 +9,7 @@ namespace lockstep {
 // The answer of a ps to calls that still wait when the job ends: CANCELLED.
 absl::Status JobOverError();
 
-// Whether `status` is that answer, also after it has crossed the wire and been annotated.
+// True if `status` is that answer, also after it has crossed the wire and been annotated.
 bool IsJobOver(const absl::Status& status);
 
 }  // namespace lockstep

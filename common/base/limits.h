@@ -1,7 +1,7 @@
-// How much a peer may send: one row for each number, text or list that comes in a message.
+// Limits on what a peer may send: one row for each number, text or list that comes in a message.
 //
-// What is above a limit is refused before anything in the message is used or stored, text that is
-// only shown is cut; docs/limits.md has the error for each. The size of a message as a whole and
+// A message with a value above a limit is refused before any of it is used or stored. Text that is
+// only shown is cut. docs/limits.md has the error for each. The size of a message as a whole and
 // the deadlines are in common/rpc/limits.h.
 #pragma once
 
@@ -15,15 +15,15 @@ namespace lockstep::limits {
 // A host name or address: a domain name has at most 253 bytes, a port 5 digits.
 inline constexpr size_t kMaxHostBytes = 260;
 inline constexpr size_t kMaxVersionBytes = 64;
-// What a worker says that it waits for, shown in the status.
+// Text in which a worker names the event that it waits for, shown in the status.
 inline constexpr size_t kMaxWaitingForBytes = 500;
-// An error that a worker reports: the text of a status that crosses the wire is cut there, too.
+// An error that a worker reports. The text of a status that crosses the wire is cut to it, too.
 inline constexpr size_t kMaxErrorBytes = 2000;
 
-// Of a layer or a loss.
+// Name of a layer or a loss.
 inline constexpr size_t kMaxNameBytes = 100;
-// Of a variable: a tensor of a checkpoint may be called by 4096 bytes, of which a slot's own name
-// takes some.
+// Name of a variable. A checkpoint allows 4096 bytes for the name of a tensor; that of a slot is
+// longer than its variable's.
 inline constexpr size_t kMaxVariableNameBytes = 4000;
 
 // Numbers.
@@ -40,11 +40,11 @@ inline constexpr int64_t kMaxPrefetch = 1024;
 
 // Lists.
 
-// Of evaluations in one heartbeat: a worker holds a lease at a time and repeats what was not
-// acknowledged.
+// Results of evaluations in one heartbeat: a worker holds one lease at a time and repeats the
+// results that were not acknowledged.
 inline constexpr size_t kMaxEvaluationResults = 1024;
-// Tensors, or parts of tensors, in a message. A client asks for 1 MiB of values at once: for so
-// many variables of 4 bytes.
+// Tensors, or parts of tensors, in a message. A client requests 1 MiB of values at once: this many
+// variables of 4 bytes.
 inline constexpr size_t kMaxPieces = 262'144;
 // Registrations that wait, beyond one for each worker: processes of the same index that contend.
 inline constexpr size_t kMaxContendingRegistrations = 256;
@@ -58,11 +58,11 @@ inline constexpr size_t kMaxParkedStops = 64;
 inline constexpr int64_t kMaxInitTokens = int64_t{1} << 31;
 // Steps of a job: sums with counts of gradients stay far below the end of an int64.
 inline constexpr int64_t kMaxStep = int64_t{1} << 62;
-// The first push of a worker's incarnation that a ps sees may be any of its pushes. So many would
+// The first push of a worker's incarnation that a ps sees may be any of its pushes. This many
 // take 9 years at a million a second.
 inline constexpr uint64_t kMaxPushSeq = uint64_t{1} << 48;
-// So far ahead of the last push that a ps saw of a worker, for each step from that one's on: few
-// are given up on the way, and few are made in one step.
+// Distance of a push from the last one that a ps saw of the worker, for each step from that of the
+// last one on. A worker gives up few pushes on the way, and makes few in one step.
 inline constexpr uint64_t kMaxPushSeqGap = 1'000;
 
 // Evaluations that a ps keeps for the next chief.
@@ -70,21 +70,21 @@ inline constexpr size_t kMaxKeptEvaluations = 100;
 
 // Calls that wait in a ps.
 
-// A worker asks for all values of a shard at once, in requests of 1 MiB: as many wait for a shard
-// of 64 GiB.
+// Pulls of a worker. It requests all values of a shard at once, 1 MiB each: this many pulls for a
+// shard of 64 GiB.
 inline constexpr size_t kMaxParkedPullsOfWorker = 65'536;
-// What such pulls name: 4 million rows.
+// Bytes that such pulls name: 4 million rows.
 inline constexpr uint64_t kMaxParkedBytesOfWorker = uint64_t{32} << 20;
-// Of all workers: 64 that wait for a shard of 2 GiB. gRPC keeps 17 to 24 KiB for a call that
-// waits, whatever it names, so these take 3 GiB at most.
+// Pulls of all workers: 64 that wait for a shard of 2 GiB. gRPC keeps 17 to 24 KiB for a call that
+// waits, independent of the bytes that it names, so these take 3 GiB at most.
 inline constexpr size_t kMaxParkedPulls = 131'072;
 inline constexpr uint64_t kMaxParkedBytes = uint64_t{512} << 20;
-// Values in replies that a worker does not read, in versions of all of a shard's values: it asks
-// for one version, and for one to evaluate. Of small shards, in bytes.
+// Values in replies that a worker does not read, counted in versions of all of a shard's values. A
+// worker requests one version, and one to evaluate. For small shards the limit is in bytes.
 inline constexpr uint64_t kMaxUnreadVersionsOfWorker = 4;
 inline constexpr uint64_t kMinUnreadBytesOfWorker = uint64_t{64} << 20;
-// Versions that are there only because replies of any workers show them: beyond so many, workers
-// with replies that they have not read get no more.
+// Versions that are kept only because replies to any workers refer to them. Above this number,
+// workers with unread replies get no more.
 inline constexpr uint64_t kMaxUnreadVersions = 16;
 // Grants of an asynchronous job: a chief has one, or two while another takes over.
 inline constexpr size_t kMaxParkedGrants = 16;

@@ -1,5 +1,5 @@
-// Whether there is memory for what a process is about to hold: the system would rather end a
-// process than refuse.
+// Checks that there is memory for data before a process takes it. The system would rather end a
+// process than refuse memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace lockstep {
 
 struct MemoryNeed {
-  std::string error;              // what is wrong where there is no room, without the remedy
+  std::string error;              // the problem if there is no room, without the remedy
   std::optional<uint64_t> bytes;  // nullopt: more than can be counted
   std::string remedy;
 };

@@ -1,4 +1,4 @@
-// What the user can do about an error, added where that is known.
+// Adds to an error the action by which the user can correct it, where that is known.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,7 +10,7 @@ namespace lockstep {
 // has a remedy, stay as they are.
 absl::Status AddRemedy(const absl::Status& status, absl::string_view remedy);
 
-// The same, and in place of the remedy that the error has.
+// The same, but replaces the remedy of an error that has one.
 absl::Status SetRemedy(const absl::Status& status, absl::string_view remedy);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Which failed calls are made again, when, and for how long. Pure.
+// RetryPolicy decides which failed calls are made again, when, and for how long. Pure.
 #pragma once
 
 #include <optional>
@@ -19,21 +19,21 @@ enum class CallKind {
   kCommand,
 };
 
-// Whether the same call can succeed later although nobody changes anything. DATA_LOSS: a message
-// has changed on its way (transport.checksums); of the chief's calls, a file.
+// True if the same call can succeed later although nobody changes anything. DATA_LOSS: true, since
+// a message has changed on its way (transport.checksums), but false for kCommand: a file is broken.
 bool IsRetryable(const absl::Status& status, CallKind kind);
 
 struct RetryOptions {
   absl::Duration first_pause = absl::Milliseconds(20);
   absl::Duration longest_pause = absl::Seconds(1);
-  // How long a peer is tried that does not answer.
+  // Time for which a peer that does not answer is tried.
   absl::Duration patience = absl::InfiniteDuration();
 };
 
-// Of the calls of one kind to one peer. Pauses double from the first to the longest. Patience
+// Governs the calls of one kind to one peer. Pauses double from the first to the longest. Patience
 // counts from the first failure since the peer was last reached: a call may have been parked for
-// long before that. The peer was reached when it answered (also RESOURCE_EXHAUSTED, that it has no
-// room now), and when a parked call failed later than an attempt to connect would have. Times are
+// long before that. The peer was reached when it answered, also with RESOURCE_EXHAUSTED (no room
+// now). So it was when a parked call failed later than an attempt to connect would have. Times are
 // of one monotonic clock. Thread-compatible.
 class RetryPolicy {
  public:
@@ -43,16 +43,16 @@ class RetryPolicy {
   void OnSuccess();
   // The peer answered, but not as wanted: a pause, and patience starts anew.
   void OnRefusal(absl::Duration now);
-  // How long to wait before the call is made again; nullopt: give up, with the failure's status.
+  // Returns the pause before the call is made again; nullopt: give up, with the failure's status.
   // Calls that fail within a pause were in flight together: they are one failure.
   std::optional<absl::Duration> OnFailure(const absl::Status& failure, absl::Duration now);
 
-  // `failure`, and for how long the call was tried where that is why it is given up.
+  // Returns `failure`, with the time for which the call was tried if that is why it is given up.
   absl::Status GivenUp(const absl::Status& failure) const;
 
-  // No call should be made before.
+  // No call should be made before this time.
   absl::Duration not_before() const { return not_before_; }
-  // Since the first failure after the last answer; zero when the last call was answered.
+  // Time since the first failure after the last answer; zero when the last call was answered.
   absl::Duration FailingFor(absl::Duration now) const;
 
  private:

@@ -1,5 +1,5 @@
-// How long this process stood still: it was stopped (SIGSTOP), or its virtual machine was. It heard
-// of nobody meanwhile, so that time is no silence of others. Pure.
+// StandstillWatch measures how long this process stood still: it was stopped (SIGSTOP), or its
+// virtual machine was. It heard of nobody meanwhile, so that time is no silence of others. Pure.
 #pragma once
 
 #include "absl/time/time.h"

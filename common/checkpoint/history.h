@@ -1,4 +1,4 @@
-// Which checkpoints of a folder belong to the history that goes on. Pure.
+// Selects the checkpoints of a folder that belong to the history that goes on. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// A checkpoint, as far as histories are concerned.
+// The fields of a checkpoint that describe its history.
 struct HistoryPoint {
   int64_t step = 0;
   uint64_t epoch = 0;
@@ -18,13 +18,13 @@ struct HistoryPoint {
 };
 
 // The steps that lead to step `last` of `epoch`, the newest first: those of the epoch up to there,
-// then those of its origin's epoch up to the origin, and so on. It ends where an origin is none of
-// `points`' epochs: what went before that is not known.
+// then those of its origin's epoch up to the origin, and so on. The list ends where the epoch of an
+// origin is none of `points`': earlier steps are not known.
 std::vector<int64_t> StepsUpTo(const std::vector<HistoryPoint>& points, uint64_t epoch,
                                int64_t last);
 
-// The newest finite one of these steps. Where none of them is, of all of `points` up to `last`: the
-// epochs in between may have no checkpoint any more.
+// The newest finite one of these steps. If none is finite, the newest finite one of all `points` up
+// to `last`: the epochs in between may have no checkpoint any more.
 std::optional<int64_t> NewestFinite(const std::vector<HistoryPoint>& points, uint64_t epoch,
                                     int64_t last);
 
@@ -34,8 +34,8 @@ struct HistoryTip {
   CheckpointOrigin origin;
 };
 
-// The steps of the history that goes on, the newest first: of the highest epoch. Where `tip` is of
-// a higher one, what leads to its origin, unless that is none of `points`.
+// The steps of the history that goes on, the newest first: that of the highest epoch. If `tip` has
+// a higher one, the steps that lead to its origin, unless that is none of `points`.
 std::vector<int64_t> StepsThatGoOn(const std::vector<HistoryPoint>& points,
                                    const std::optional<HistoryTip>& tip);
 

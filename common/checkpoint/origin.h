@@ -1,4 +1,4 @@
-// Where a history of a job begins.
+// CheckpointOrigin is the checkpoint at which a history of a job begins.
 //
 // An epoch is a history: its steps follow one another. A restore begins the next one at its origin.
 // A folder may hold several histories; the last one goes on.

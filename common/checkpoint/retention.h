@@ -1,6 +1,6 @@
-// What leaves a checkpoint root: old checkpoints, and what unfinished saves have left. `check` is
-// asked before each deletion (PublishCheck). What cannot be deleted stays, the rest goes: the first
-// error is returned.
+// Deletes old checkpoints and the remains of unfinished saves from a checkpoint root. `check` is
+// called before each deletion (PublishCheck). If a deletion fails, the others are still made, and
+// the first error is returned.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@
 
 namespace lockstep {
 
-// After `newest` is complete, what it makes unnecessary (CommitCheckpoint says what).
+// Call it when `newest` is complete. Deletes the checkpoints that are no longer needed, and other
+// remains, as CommitCheckpoint says.
 absl::Status RemoveOldCheckpoints(const std::string& root, const Manifest& newest, int keep_last,
                                   const PublishCheck& check);
 
-// Shard files in a checkpoint's folder that its manifest does not name, and temporary files.
+// Deletes temporary files in a checkpoint's folder, and shard files not named by its manifest.
 absl::Status RemoveUnnamedShards(const std::string& checkpoint, const Manifest& manifest,
                                  const PublishCheck& check);
 

@@ -1,4 +1,4 @@
-// What a worker tells and asks the chief: docs/protocol.md has what each call means.
+// ChiefClient makes a worker's calls to the chief. docs/protocol.md explains each call.
 #pragma once
 
 #include <memory>

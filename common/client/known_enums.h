@@ -1,4 +1,4 @@
-// Whether a peer's message says only what this program knows.
+// Checks that a peer's message has no enum value that this program does not know.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -8,7 +8,7 @@
 namespace lockstep {
 
 // A protobuf reader keeps the numbers of enum values that it does not know. INVALID_ARGUMENT names
-// the first such field of `message`, in whatever depth: "job.sync.token_policy: 7 is none of
+// the first such field of `message`, at any depth: "job.sync.token_policy: 7 is none of
 // PER_REPLICA, FIFO".
 absl::Status CheckEnums(const google::protobuf::Message& message);
 

@@ -1,4 +1,4 @@
-// What a chief does to a ps: docs/protocol.md has what each call means.
+// PsControl makes a chief's calls to a ps. docs/protocol.md explains each call.
 #pragma once
 
 #include <memory>

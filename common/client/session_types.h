@@ -1,4 +1,4 @@
-// What a shard session, its plans and their users tell one another.
+// Types that a shard session, its plans and their users exchange.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ namespace lockstep {
 struct SessionOptions {
   WorkerIdentity identity;
   int window = 4;  // messages in flight, each way
-  // How long an unreachable ps is tried before a call fails with UNAVAILABLE.
+  // Time for which an unreachable ps is tried before a call fails with UNAVAILABLE.
   absl::Duration patience = absl::Seconds(120);
-  // The type on the wire of dense float32 gradients and values, but of statistics: float32,
+  // The type on the wire of dense float32 gradients and values, except of statistics: float32,
   // bfloat16 or float16. With a ps that shares memory always float32.
   DType wire_dtype = DType::kFloat32;
   // Values are the newest that the ps has, not of one version. A local step below the shard's step
@@ -31,31 +31,31 @@ struct SessionOptions {
 
   size_t push_chunk_bytes = 512 * 1024;
   size_t bucket_bytes = 64 * 1024;  // tensors up to this size share messages
-  // Of row indices in a message whose values are sent by reference. It leaves room for a request of
-  // the next values (common/rpc/limits.h).
+  // Row indices in a message whose values are sent by reference. The limit leaves room for a
+  // request of the next values (common/rpc/limits.h).
   size_t index_bytes = 8 * 1024 * 1024;
-  // Tensors in a message by reference. Of many tensors the ps judges and applies the first while
+  // Tensors in a message by reference. If there are many, the ps judges and applies the first while
   // the next are still being listed.
   size_t most_references = 512;
   size_t fetch_chunk_bytes = 1024 * 1024;
-  // Of values copied out of the ps's memory: large, since no byte is sent. Sent as bytes it fits a
-  // message, too.
+  // Values copied out of the ps's memory at once: large, since no byte is sent. Sent as bytes they
+  // fit a message, too.
   size_t shared_chunk_bytes = 4 * 1024 * 1024;
-  // A gradient that is one message of at most so many bytes waits for EndStep, to take the requests
-  // of the next step along. 0: none waits. Only where the step ends with a token that is later than
-  // the gradient's local step, and needs no second gradient of anybody: under FIFO a worker may
-  // have to push twice, and would wait here.
+  // A gradient that is one message of at most this many bytes waits for EndStep, to take the
+  // requests of the next step along. 0: none waits. Set it only if the step ends with a token later
+  // than the gradient's local step, and needs no second gradient of any worker. Under FIFO a worker
+  // may have to push twice, and would wait here.
   uint64_t most_fused_bytes = 0;
 };
 
-// A gradient of one variable, or what a statistic is averaged from.
+// A gradient of one variable, or a value that is averaged into a statistic.
 struct GradientTensor {
   VariableId id;
   Shape shape;  // the variable's
   TensorView values;
   bool is_sparse = false;
-  // Of a sparse gradient: the row of each value. Rows that ascend, each once (indexed_slices.h),
-  // take the least bytes. Other orders are merged as in TensorFlow.
+  // For a sparse gradient: the row of each value. Rows that ascend, each once (indexed_slices.h),
+  // take the fewest bytes. Other orders are merged as in TensorFlow.
   absl::Span<const int64_t> indices = {};
   bool is_statistic = false;  // travels in its own type
 };
@@ -70,12 +70,11 @@ struct PushSummary {
 
 struct FetchTarget {
   VariableId variable;
-  // Filled by the fetch; of a target without elements nothing is fetched.
+  // Filled by the fetch. Nothing is fetched for a target without elements.
   MutableTensorView value;
-  // Of a sparse variable: fetches these rows alone, value[i] is row rows[i].
+  // For a sparse variable: fetches these rows alone, value[i] is row rows[i].
   std::optional<std::span<const int64_t>> rows = {};
-  // Where the ps shows its values, `value` stays as it is, and ShardSession::Value tells where they
-  // are.
+  // If the ps shows its values, `value` stays as it is: ShardSession::Value returns their place.
   bool in_place = false;
   // Sent in its own type, also with a narrower wire type: new statistics are computed from old
   // ones, and rounding would keep small changes from adding up.

@@ -1,4 +1,4 @@
-// What a process that runs makes of a changed cluster spec. Pure.
+// Checks whether a running process can go on with a changed cluster spec. Pure.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ struct ClusterChangeRules {
   bool workers_may_change = false;  // their number: of a job whose workers come and go
 };
 
-// Whether this process can go on with `after` in place of `before`. Addresses may change;
-// INVALID_ARGUMENT naming the entry: another number of tasks; an address that was another task's;
-// the address that this process listens on.
+// OK if this process can go on with `after` in place of `before`. Addresses may change.
+// INVALID_ARGUMENT naming the entry: another number of tasks; an address that was another task's; a
+// change of the address that this process listens on.
 absl::Status CheckClusterChange(const ClusterSpec& before, const ClusterSpec& after,
                                 const ClusterChangeRules& rules);
 

@@ -1,4 +1,4 @@
-// Where a cluster spec comes from: a file, or what TensorFlow's launchers put into TF_CONFIG.
+// Reads a cluster spec from a file, or from TF_CONFIG, which TensorFlow's launchers set.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// JSON (when the first character is '{') or the text proto lockstep.ClusterDef. The errors begin
-// with the path; NOT_FOUND for a missing file, INVALID_ARGUMENT for the rest.
+// Reads JSON (when the first character is '{') or the text proto lockstep.ClusterDef. The errors
+// begin with the path; NOT_FOUND for a missing file, INVALID_ARGUMENT for the rest.
 absl::StatusOr<ClusterSpec> ReadClusterFile(const std::string& path);
 
 struct TfConfig {
@@ -22,7 +22,7 @@ struct TfConfig {
   std::optional<Task> task;
 };
 
-// The text of the environment variable TF_CONFIG. The errors begin with "TF_CONFIG: ".
+// Parses the text of the environment variable TF_CONFIG. The errors begin with "TF_CONFIG: ".
 absl::StatusOr<TfConfig> ReadTfConfig(const std::string& text);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Who is in the cluster: the same on every task, however each of them was told.
+// The cluster spec: the addresses of all tasks. It is the same on every task, from any source.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +35,14 @@ struct ClusterSpec {
   const std::string& AddressOf(Role role, int index) const;
 };
 
-// INVALID_ARGUMENT naming the entry: at least one ps, one worker and one chief, each address
-// "host:port", none twice. Rewrites the addresses in their canonical form.
+// Checks that there are at least one ps, one worker and one chief, that each address is
+// "host:port", and that none comes twice. INVALID_ARGUMENT names the entry. Rewrites the addresses
+// in their canonical form.
 absl::Status ValidateCluster(ClusterSpec* spec);
 
-// Where two canonical texts differ: "worker 1 is a:1 in ours and b:1 in theirs", the first entries
-// of them. `canonical_b` may come from a peer and hold anything; of a text that is much longer than
-// `canonical_a` the beginning is compared. Empty when they are equal.
+// Names the first entries that differ in two canonical texts: "worker 1 is a:1 in ours and b:1 in
+// theirs". `canonical_b` may come from a peer and hold anything. If it is much longer than
+// `canonical_a`, its beginning is compared. Empty when they are equal.
 std::string DescribeDifference(absl::string_view canonical_a, absl::string_view canonical_b,
                                absl::string_view name_a = "ours",
                                absl::string_view name_b = "theirs");

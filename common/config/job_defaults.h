@@ -1,4 +1,4 @@
-// What a job file leaves out. docs/job.md lists the same values.
+// Default values of the fields that a job file leaves out. docs/job.md lists the same values.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace lockstep {
 // `folder` is absolute; paths that are empty stay empty.
 void MakePathsAbsolute(absl::string_view folder, JobDef* job);
 
-// Whether the data have examples to evaluate on.
+// True if the data have examples to evaluate on.
 bool HasTestSet(const DataDef& data);
 
 // For a job that has passed CheckJob; a job without a name gets that of its file.

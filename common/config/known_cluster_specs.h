@@ -1,6 +1,6 @@
-// Which cluster specs a process has had. Two processes belong to one cluster if one of the specs
-// that the one has had is one that the other one has had: so a changed spec may spread while they
-// work together, and a spec that was never theirs is refused.
+// KnownClusterSpecs holds the cluster specs that a process has had. Two processes belong to one
+// cluster if both have had the same spec at some time. So a changed spec may spread while they work
+// together, and a spec that was never theirs is refused.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,20 @@ namespace lockstep {
 // Thread-safe.
 class KnownClusterSpecs {
  public:
-  // The oldest of more are forgotten.
+  // If there are more, the oldest are forgotten.
   static constexpr size_t kMost = 4;
 
   // `text`: canonical, as all others here.
   explicit KnownClusterSpecs(std::string text);
 
-  // It is the newest from now on, also one that is known: a task may move back.
+  // Makes `text` the newest, also if it is known: a task may move back.
   void Add(std::string text);
   // Newest first, at least one.
   std::vector<std::string> texts() const;
 
-  // Empty if a process with these texts, newest first, belongs to this cluster; otherwise where the
-  // newest of both differ, as DescribeDifference. `workers_may_differ`: of a job whose workers come
-  // and go, in which another list of workers is no difference. `theirs` may hold anything.
+  // Empty if a process with these texts, newest first, belongs to this cluster; otherwise the
+  // difference of the newest of both, as DescribeDifference. `workers_may_differ`: another list of
+  // workers is no difference, because the job's workers come and go. `theirs` may hold anything.
   std::string DifferenceFrom(std::span<const absl::string_view> theirs, bool workers_may_differ,
                              absl::string_view name_ours, absl::string_view name_theirs) const;
 

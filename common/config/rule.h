@@ -1,5 +1,5 @@
-// How a rule of the job file says that it is broken: the path of the field, what was expected, what
-// was got, and the remedy.
+// Errors for broken rules of the job file. They name the path of the field, the expected and the
+// actual value, and the remedy.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Of counts: what oneDNN, gRPC and protobuf count with 32 bits stays countable.
+// The highest count: oneDNN, gRPC and protobuf count with 32 bits.
 inline constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 
 inline absl::Status Broken(absl::string_view field, absl::string_view problem,

@@ -1,4 +1,4 @@
-// How messages name a shard: after its ps. Pure.
+// Names of shards in messages: each is named after its ps. Pure.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// "ps 0 (host:port)" of each, by the addresses of a cluster's ps.
+// "ps 0 (host:port)" for each of the addresses of a cluster's ps.
 std::vector<std::string> ShardNames(const std::vector<std::string>& ps_addresses);
 
 }  // namespace lockstep

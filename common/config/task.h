@@ -1,4 +1,4 @@
-// Which task of which cluster this process is.
+// TaskConfig names the task and the cluster of this process.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct TaskConfig {
   ClusterSpec cluster;
   std::string source;  // the file's path, or "TF_CONFIG": for messages
 
-  // What this task serves on.
+  // The address that this task serves on.
   const std::string& address() const { return cluster.AddressOf(role, index); }
 };
 
-// The value of the environment variable, if it is set.
+// The value of the environment variable TF_CONFIG, if it is set.
 std::optional<std::string> TfConfigFromEnvironment();
 
 // `cluster_path` (--cluster) wins over `tf_config`; without either: an error with exit code 64.

@@ -1,4 +1,4 @@
-// What a user meant by the name of a field that a text proto does not have there.
+// Suggests the field that a user meant by a name that a text proto does not have there.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ const google::protobuf::FieldDescriptor* FindField(
 std::string BlockName(const std::vector<const google::protobuf::Descriptor*>& types,
                       const google::protobuf::Descriptor& type);
 
-// One line that names the block, the field that was meant where that can be told, and the remedy.
+// One line that names the block, the field that was meant if that can be told, and the remedy.
 // `types` are those of the whole text.
 std::string DescribeUnknownField(const std::vector<const google::protobuf::Descriptor*>& types,
                                  const google::protobuf::Descriptor& type,

@@ -1,4 +1,4 @@
-// Whether this process reaches the ps: one that it does not is logged.
+// PsContacts asks each ps whether this process reaches it, and logs each that it does not reach.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@ namespace lockstep {
 // Thread-safe.
 class PsContacts {
  public:
-  // Makes what asks the ps at an address, which errors call `name`.
+  // Makes the ping that asks the ps at an address. Errors call the ps `name`.
   using MakePing =
       std::function<std::unique_ptr<PeerPing>(const std::string& name, const std::string& address)>;
 
-  // Of each ps as of PeerContact; the log is the process's own.
+  // `options` are those of the PeerContact of each ps; the log is the process's own.
   PsContacts(PeerContactOptions options, MakePing make_ping);
 
-  // The shard is served there from now on; `name`, of the ps, for the log: "ps 1". Nothing changes
-  // where that is known.
+  // The shard is served at `address` from now on. The log names the ps `name`: "ps 1". Does nothing
+  // if the address is unchanged.
   void SetPlace(size_t shard, const std::string& name, const std::string& address);
-  // The job runs, with all shards: the silence of each ps counts from now on, also where it has
-  // not been reached yet, and of one that SetPlace names later.
+  // The job runs, with all shards: the silence of each ps counts from now on, also if it has not
+  // been reached yet. So does that of a ps that SetPlace names later.
   void CountSilence();
   // Ends all pings, for good: a later SetPlace does nothing. Waits for callbacks, so not in one.
   void Stop();

@@ -1,4 +1,4 @@
-// How a task asks a ps whether it can be reached.
+// Makes the pings by which a task asks a ps whether it can be reached.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// What a process says of a peer that it hears nothing of: who that is, for how long and why, from
-// time to time, and that it is back. Pure.
+// SilenceWatch makes the log lines about a silent peer. From time to time a line names the peer,
+// the length of the silence and the reason. The last line says that the peer is back. Pure.
 #pragma once
 
 #include <optional>
@@ -23,14 +23,14 @@ class SilenceWatch {
   SilenceWatch(Options options, absl::Duration now);
 
   void SetName(std::string peer) { options_.peer = std::move(peer); }
-  // A sign of life. The line to log where the last one said that there was no contact with this
-  // peer. One of another name is not back.
+  // A sign of life. Returns the line to log if the last one said that there was no contact with
+  // this peer. A peer of another name is not back.
   std::optional<std::string> OnHeard(absl::Duration now);
   absl::Duration Silence(absl::Duration now) const { return now - heard_at_; }
-  // A call to the peer has failed: why it is silent, if it stays so.
+  // A call to the peer has failed. `reason` is logged if the peer stays silent.
   void OnFailure(std::string reason) { failure_ = std::move(reason); }
-  // The line to log, if it is time for one. The time by which a call comes late does not count:
-  // this process stood still, and heard of nobody.
+  // Returns the line to log, if it is time for one. The time by which a call comes late does not
+  // count: this process stood still, and heard of nobody.
   std::optional<std::string> CheckSilence(absl::Duration now);
 
  private:

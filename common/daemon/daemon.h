@@ -1,5 +1,5 @@
-// What ps, worker and chief do alike, from the first line of main to the exit code: flags, signals,
-// log, the task of the cluster spec, and where to serve.
+// RunDaemon does the common work of ps, worker and chief, from the first line of main to the exit
+// code: flags, signals, log, the task of the cluster spec, and the address to serve on.
 //
 // Defines the flags --cluster, --listen, --insecure, --start_timeout and --log_level, and those of
 // daemon_credentials.h.
@@ -35,13 +35,13 @@ struct DaemonContext {
   ShutdownSignal* stop = nullptr;
 };
 
-// Sets the process up, calls `run` once on this thread, and prints the error that it returns,
-// unless that is CANCELLED: who asked for the end knows of it. Returns the exit code for main.
-// First thing in main.
+// Sets the process up, calls `run` once on this thread, and prints the error that it returns.
+// CANCELLED is not printed: the caller that asked for the end knows of it. Returns the exit code
+// for main. Call it first in main.
 int RunDaemon(const DaemonOptions& options, int argc, const char* const* argv,
               absl::FunctionRef<absl::Status(const DaemonContext&)> run);
 
-// What `run` returns after ShutdownSignal::Wait: OK for kDone, else CANCELLED with this exit code.
+// The result of `run` after ShutdownSignal::Wait: OK for kDone, else CANCELLED with this exit code.
 absl::Status StoppedWith(ExitCode code);
 
 }  // namespace lockstep

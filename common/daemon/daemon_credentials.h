@@ -1,5 +1,5 @@
-// What ps, worker and chief show of themselves and ask of their callers, from the flags that they
-// share: --token_file, --tls_cert, --tls_key and --tls_ca.
+// DaemonCredentials holds the credentials that ps, worker and chief show and ask of their callers.
+// They come from the flags that all share: --token_file, --tls_cert, --tls_key and --tls_ca.
 #pragma once
 
 #include <memory>
@@ -28,9 +28,9 @@ class DaemonCredentials {
   // Null without the flags.
   const std::shared_ptr<const rpc::Credentials>& get() const { return credentials_; }
 
-  // The tasks of `cluster` are those that this process calls from now on: with TLS each must prove
-  // its role at its address. INVALID_ARGUMENT, and nothing has changed: a token without TLS, and an
-  // address that is not loopback.
+  // This process calls the tasks of `cluster` from now on: with TLS each must prove its role at its
+  // address. INVALID_ARGUMENT, and nothing has changed: a token without TLS, and an address that is
+  // not loopback.
   absl::Status Admit(const ClusterSpec& cluster) const;
 
  private:

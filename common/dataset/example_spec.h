@@ -1,4 +1,4 @@
-// What a model expects of its data, so that files that do not fit are refused before training.
+// ExampleSpec describes the data that a model expects. Other files are refused before training.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Whether examples fit a model's input, and a job leaves them what the model takes them for.
+// Checks that examples fit a model's input, and that a job does not change their row indices.
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,5 +1,5 @@
-// How many examples a job has, and whether they fit its model, found out as cheaply as the files
-// allow.
+// Counts the examples of a job and checks that they fit its model, at the lowest cost that the
+// files allow.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,13 @@ struct DatasetSizes {
 };
 
 // IDX: reads headers and labels. CSV: reads all, with state inputs twice, and keeps nothing. State
-// inputs: reads all. Errors as ReadExamples (what an IDX header does not tell of the examples is
-// found when the worker reads the file) and as CheckStateInputs; in addition INVALID_ARGUMENT for
-// test data without labels, of another shape, or with other columns than the training data, and
-// for examples that do not fit the model: their shape, their labels, their states, in a CSV file
-// their row indices. `spec` is the model's. `num_workers`: over whom data.auto_shard: FILE divides
-// the training files, of which one worker's have one type.
+// inputs: reads all. `spec` is the model's. data.auto_shard: FILE divides the training files over
+// `num_workers`; the files of one worker must have one type.
+//
+// Errors as ReadExamples and as CheckStateInputs. Errors in examples that an IDX header does not
+// show are found when the worker reads the file. INVALID_ARGUMENT also for test data without
+// labels, of another shape, or with other columns than the training data. The same for examples
+// that do not fit the model: their shape, labels or states, in a CSV file their row indices.
 absl::StatusOr<DatasetSizes> MeasureDataset(const DataDef& data, const ExampleSpec& spec,
                                             int64_t num_workers = 1);
 

@@ -1,4 +1,4 @@
-// Whether there is memory for what a data file holds.
+// Checks that there is memory for the content of a data file.
 #pragma once
 
 #include <cstdint>

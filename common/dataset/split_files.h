@@ -1,4 +1,4 @@
-// Which files a job names for one split of its data.
+// Selects the files that a job names for one split of its data.
 #pragma once
 
 #include <string>
@@ -24,9 +24,9 @@ struct SplitFiles {
   CsvFormat csv_format;
 };
 
-// Of idx or csv. INVALID_ARGUMENT naming the field: not exactly one format, training files or
-// labels missing, numbers of images, labels and states that differ, fewer training files than the
-// shard needs. Test files may be missing altogether. Only training files are sharded.
+// The files of idx or csv. INVALID_ARGUMENT naming the field: not exactly one format, training
+// files or labels missing, numbers of images, labels and states that differ, fewer training files
+// than the shard needs. Test files may be missing altogether. Only training files are sharded.
 absl::StatusOr<SplitFiles> FilesOf(const DataDef& data, Split split, const FileShard& shard = {});
 
 // DATA_LOSS naming both files when images and labels differ in number.
@@ -35,12 +35,12 @@ absl::Status CheckSameCount(const DataFile& file, int64_t features, int64_t labe
 // DATA_LOSS: the CSV file has no example.
 absl::Status NoExamples(const DataFile& file);
 
-// INVALID_ARGUMENT naming both files where a further file has other columns than the first one.
+// INVALID_ARGUMENT naming both files if a further file has other columns than the first one.
 absl::Status CheckSameColumns(const std::string& first_file,
                               const std::vector<std::string>& first_columns,
                               const std::string& file, const std::vector<std::string>& columns);
 
-// The same where it has records of another kind, which one table cannot hold.
+// The same if it has records of another kind, which one table cannot hold.
 absl::Status CheckSameKind(const std::string& first_file, const RecordKind& first_kind,
                            const std::string& file, const RecordKind& kind);
 

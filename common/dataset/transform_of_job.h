@@ -1,4 +1,4 @@
-// What a worker reads and does to it, as its job says.
+// Derives from a job the files that a worker reads and the steps that transform their examples.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Which worker of how many.
+// The index of a worker and the number of workers.
 struct ReplicaOf {
   int64_t replica = 0;
   int64_t num_replicas = 1;
@@ -19,11 +19,11 @@ struct ReplicaOf {
 
 // The training files of this worker: all, unless data.auto_shard is FILE.
 FileShard FileShardOf(const DataDef& data, const ReplicaOf& replica);
-// The examples of a shard, whose job has so many in each training file.
+// The number of examples in a shard. `by_file`: the number in each training file of the job.
 int64_t ExamplesOf(absl::Span<const int64_t> by_file, const FileShard& shard);
 
-// data.transform, which is not empty and obeys the rules of the job. Batches have `batch` examples.
-// With auto_shard RECORD and no shard of the user's own, a shard comes first.
+// The steps of data.transform, which is not empty and obeys the rules of the job. Batches have
+// `batch` examples. With auto_shard RECORD and no shard of the user's own, a shard comes first.
 std::vector<TransformStep> TransformStepsOf(const DataDef& data, const ReplicaOf& replica,
                                             int64_t batch);
 

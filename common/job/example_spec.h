@@ -1,4 +1,4 @@
-// What a model expects of its data.
+// Derives the ExampleSpec of a model from its graph.
 #pragma once
 
 #include "common/dataset/example_spec.h"

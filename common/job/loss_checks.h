@@ -1,4 +1,4 @@
-// What the losses of a model ask of the job that trains it, and which of them trains what.
+// Checks the losses of a model against the job that trains it, and assigns variables to losses.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 namespace lockstep {
 
 // INVALID_ARGUMENT naming the field and the remedy: nothing to train, several losses in a job
-// without `losses`, or what needs labels where no loss takes any.
+// without `losses`, or a field that needs labels where no loss takes any.
 absl::Status CheckLosses(const JobDef& job, const ModelGraph& graph);
 
-// By variable of the graph, the job's loss that trains it, counted from 1; 0: none, which is so for
-// frozen variables, for the training loss, and in a job without `losses`. INVALID_ARGUMENT naming
-// the loss and the remedy: a loss that the model lacks or nobody trains, a variable of two losses
-// or of none, and one that its loss does not depend on.
+// Returns for each variable of the graph the job's loss that trains it, counted from 1. 0: none, as
+// for frozen variables, for the training loss, and in a job without `losses`. INVALID_ARGUMENT
+// naming the loss and the remedy: a loss that the model lacks or nobody trains, a variable of two
+// losses or of none, and one that its loss does not depend on.
 absl::StatusOr<std::vector<uint32_t>> AssignLosses(const JobDef& job, const ModelGraph& graph);
 
 // The nodes of the layers that an entry of the job's losses names, ascending. Errors as above.

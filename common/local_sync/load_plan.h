@@ -1,5 +1,5 @@
-// How a block of rows is divided over the towers of a worker and into minibatches: the rules of
-// load_data and optimize of Ray's LocalSyncParallelOptimizer.
+// LoadPlan divides a block of rows over the towers of a worker and into minibatches, by the rules
+// of load_data and optimize of Ray's LocalSyncParallelOptimizer.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +36,18 @@ class LoadPlan {
   int64_t max_seq_len() const { return max_seq_len_; }  // rows per sequence; 1 without states
   int64_t per_device_batch_size() const { return per_device_batch_size_; }
   int64_t tuples_per_device() const { return tuples_per_device_; }
-  // Of a batch: rows without states.
+  // Sequences of a batch. Without states: rows.
   int64_t sequences_per_batch() const { return per_device_batch_size_ / max_seq_len_; }
   int64_t num_batches() const { return tuples_per_device_ / per_device_batch_size_; }
   int64_t rows_kept() const { return towers_ * tuples_per_device_; }
   int64_t sequences_kept() const { return rows_kept() / max_seq_len_; }
 
-  // Of the block: what tower k is given.
+  // The rows of the block that tower k is given.
   RowSpan RowsOf(int64_t tower) const { return {tower * tuples_per_device_, tuples_per_device_}; }
   RowSpan StateRowsOf(int64_t tower) const;
 
-  // Of a tower's part: what the minibatch at tuple `batch_index` takes. It begins with a whole
-  // sequence. The caller has checked the index.
+  // The rows of a tower's part that the minibatch at tuple `batch_index` takes. It begins with a
+  // whole sequence. The caller has checked the index.
   RowSpan RowsAt(int64_t batch_index) const;
   RowSpan StateRowsAt(int64_t batch_index) const;
   // INVALID_ARGUMENT for an index below 0 or past tuples_per_device() - per_device_batch_size().

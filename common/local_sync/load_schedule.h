@@ -1,4 +1,4 @@
-// Which minibatch of which load a step of a job with local_sync takes.
+// LoadSchedule assigns to each step of a job with local_sync a minibatch of a load.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct LoadScheduleOptions {
   int64_t workers = 1;
 };
 
-// A value; pure. A data epoch is cut into loads of `load` rows, but whole examples; what remains is
-// its last load. Each worker takes the same number of examples of a load. A remainder with less
+// A value; pure. A data epoch is cut into loads of `load` rows, but whole examples; the remainder
+// is its last load. Each worker takes the same number of examples of a load. A remainder with less
 // than one example for each tower of each worker is left out.
 class LoadSchedule {
  public:
@@ -37,7 +37,7 @@ class LoadSchedule {
   // step >= 0.
   Place At(int64_t step) const;
 
-  // Of the load with this number.
+  // The plan of the load with this number.
   const LoadPlan& plan(int64_t load) const { return load % loads_ == loads_ - 1 ? last_ : full_; }
   int64_t data_epoch(int64_t load) const { return load / loads_; }
   // The first row of worker w's share, counted in examples of the endless stream of data epochs.

@@ -1,5 +1,5 @@
-// Which columns of an example are row indices, that embeddings and synthetic tables look up, and
-// not numbers to compute with.
+// Finds the columns of an example that are row indices. Embeddings and synthetic tables look them
+// up; they are not numbers to compute with.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct ColumnRange {
   int64_t count = 0;
 };
 
-// The columns that `node` passes on as they are: all of the input, or those of columns layers of
-// it. Nothing where it computes. `nodes` as in ModelGraph, up to `node` at least.
+// Returns the columns that `node` passes on unchanged: all of the input, or those that columns
+// layers select. nullopt: it computes. `nodes` is as in ModelGraph, at least up to `node`.
 std::optional<ColumnRange> ColumnsOfExample(absl::Span<const ModelNode> nodes, int node);
 
 struct IndexColumns {
@@ -27,7 +27,7 @@ struct IndexColumns {
   ColumnRange columns;
 };
 
-// Of the tables in which the layer looks its input up; nullopt where it has none.
+// Returns the rows of the tables in which the layer looks its input up; nullopt: it has none.
 std::optional<int64_t> TableRows(const LayerDef& layer);
 
 // One for each table, in the order of the graph.

@@ -1,4 +1,4 @@
-// What follows from a layer and the shapes of its inputs.
+// InferredLayer is the output shape and the variables of a layer, from the shapes of its inputs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What an initializer written in a model file may say.
+// Checks the initializers of a model file and fills in their defaults.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -14,8 +14,8 @@ Initializer TruncatedNormal(float stddev);
 Initializer Orthogonal();
 Initializer UnitForgetBias();
 
-// The initializer with defaults filled in; `fallback` where none is given. INVALID_ARGUMENT naming
-// `field` for values that make no number, and for unit_forget_bias unless that is the fallback.
+// Returns the initializer with defaults filled in; `fallback` if none is given. INVALID_ARGUMENT
+// naming `field`: invalid values, or unit_forget_bias unless that is the fallback.
 absl::StatusOr<Initializer> CompleteInitializer(absl::string_view field, const Initializer& given,
                                                 const Initializer& fallback);
 

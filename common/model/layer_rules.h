@@ -1,5 +1,5 @@
-// What each kind of layer asks of its inputs, which variables it has and what comes out of it: one
-// function per kind behind InferLayer.
+// Checks the inputs of each kind of layer and infers its variables and output: one function per
+// kind behind InferLayer.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ absl::string_view KindName(const LayerDef& layer);
 std::vector<std::string> KindNames();
 
 // Checks `layer` against the shapes of its inputs and fills in its defaults. The error names the
-// field, what was expected and what was got, not the layer.
+// field, the expected and the given value, not the layer.
 absl::StatusOr<InferredLayer> InferLayer(LayerDef& layer, absl::Span<const Shape> inputs);
 
 }  // namespace lockstep

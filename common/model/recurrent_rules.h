@@ -1,4 +1,4 @@
-// What recurrent layers ask of their inputs, and what comes out of them.
+// Checks the inputs of recurrent layers and infers their outputs.
 #pragma once
 
 #include "absl/status/statusor.h"

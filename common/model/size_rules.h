@@ -1,4 +1,4 @@
-// What the rules of all layers share: sizes, and the number of inputs.
+// Checks that the rules of all layers share: sizes, and the number of inputs.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@ absl::Status Invalid(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
-// The shape, or INVALID_ARGUMENT naming `what` where a tensor of it would be too large.
+// Returns the shape. INVALID_ARGUMENT naming `what`: a tensor of it would be too large.
 absl::StatusOr<Shape> SizedShape(absl::string_view what, absl::Span<const int64_t> dims);
 
-// Exactly `fewest` inputs, or at least so many with `more`.
+// Requires exactly `fewest` inputs; with `more`, at least `fewest`.
 absl::Status RequireInputs(absl::Span<const Shape> inputs, size_t fewest, bool more);
 
-// One dimension.
+// Requires one dimension.
 absl::Status RequireVector(const Shape& input);
 
-// The value of `field`, which must be at least 1.
+// Returns the value of `field`, which must be at least 1.
 absl::StatusOr<int64_t> Positive(absl::string_view field, int64_t value);
 
 }  // namespace lockstep

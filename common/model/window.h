@@ -1,4 +1,4 @@
-// Where the window of a convolution or a pool stands along one dimension of an image.
+// Plans the positions of a convolution's or a pool's window along one dimension of an image.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the update rules loop over: the elements of a variable's tensors, whole or row by row.
+// Loops of the update rules over the elements of a variable's tensors, whole or row by row.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-// body.template operator()<float>() or <double>(). Other dtypes have no optimizer kernels.
+// Calls body.template operator()<float>() or <double>(). Other dtypes have no optimizer kernels.
 template <typename Body>
 void DispatchFloat(DType dtype, Body body) {
   if (dtype == DType::kFloat32) {
@@ -40,7 +40,7 @@ struct Elements {
   std::array<T*, kMaxSlots> slots = {};
 };
 
-// `count` elements from `begin` on, with their gradients.
+// Returns `count` elements from `begin` on, with their gradients.
 template <typename T>
 Elements<T> Stretch(const Elements<T>& of, size_t begin, size_t count) {
   Elements<T> stretch{count, of.old_value + begin, of.gradient + begin, of.value + begin};
@@ -50,7 +50,7 @@ Elements<T> Stretch(const Elements<T>& of, size_t begin, size_t count) {
   return stretch;
 }
 
-// Of all tensors of an update but the gradients.
+// Returns the elements of all tensors of an update except the gradients.
 template <typename T>
 Elements<T> ElementsOf(const Update& update, ElementRange range) {
   LOCKSTEP_CHECK(range.first % kRangeStep == 0);
@@ -70,12 +70,12 @@ inline ElementRange RangeOf(const Update& update) {
   return update.range.value_or(all);
 }
 
-// Elements of a block: so few that the CPU reads for the next block while it finishes one, and that
-// all it computes stays in the first cache.
+// Elements of a block. It is small enough that the CPU reads for the next block while it finishes
+// one, and that its results stay in the L1 cache.
 inline constexpr size_t kBlock = 512;
 
-// use(mean), where mean(i) is that of element range.first + i: computed element by element where
-// the gradients are few, or else taken from `block`, which is filled first.
+// Calls use(mean), where mean(i) is the mean of element range.first + i. With few gradients it is
+// computed element by element; otherwise it is read from `block`, which is filled first.
 template <typename T, typename Use>
 void WithMean(const Update& update, ElementRange range, T* block, Use use) {
   const size_t num_gradients = update.gradients.size();
@@ -100,8 +100,8 @@ void WithMean(const Update& update, ElementRange range, T* block, Use use) {
   use(SumOfTerms<T, 1>(std::array<const T*, 1>{block}));
 }
 
-// One pass over the gradients, the value and the slots. make(Elements) is the rule's formula: a
-// function of an element's index and the mean of its gradients that changes the slots and returns
+// Makes one pass over the gradients, the value and the slots. make(Elements) returns the rule's
+// formula. It takes an element's index and the mean of its gradients, changes the slots and returns
 // the new value.
 template <typename T, typename MakeFormula>
 void UpdateElements(const Update& update, MakeFormula make) {
@@ -133,15 +133,15 @@ void UpdateElements(const Update& update, MakeFormula make) {
   if (update.bypasses_caches) FlushStreams();
 }
 
-// The same for the elements of a row, which have one gradient.
+// Does the same for the elements of a row, which have one gradient.
 template <typename T, typename Formula>
 void UpdateRow(const Elements<T>& row, Formula formula) {
   ForEachElement(row.count,
                  [formula, g = row.gradient, w = row.value](size_t i) { w[i] = formula(i, g[i]); });
 }
 
-// touched(Elements) for each gradient row, untouched(Elements) for what lies between them, in the
-// order of memory.
+// Calls touched(Elements) for each gradient row and untouched(Elements) for the rows between them,
+// in the order of memory.
 template <typename T, typename Touched, typename Untouched>
 void ForAllRows(const RowUpdate& update, bool may_repeat, Touched touched, Untouched untouched) {
   const int64_t num_rows = update.value.shape.dims()[0];
@@ -173,7 +173,7 @@ void ForAllRows(const RowUpdate& update, bool may_repeat, Touched touched, Untou
   if (next < num_rows) untouched(range(next, num_rows, nullptr));
 }
 
-// touched(Elements) for each gradient row, which may come once.
+// Calls touched(Elements) for each gradient row, which may come once.
 template <typename T, typename Touched>
 void ForNamedRows(const RowUpdate& update, Touched touched) {
   ForAllRows<T>(update, /*may_repeat=*/false, touched, [](const Elements<T>&) {});

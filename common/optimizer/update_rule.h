@@ -1,6 +1,6 @@
-// How an optimizer changes a variable: TensorFlow's formulas in TensorFlow's order of operations,
-// so that results agree to the last bit in float32. A rule keeps no state: slots and scalars belong
-// to the caller. Thread-safe.
+// UpdateRule is an optimizer's formula: TensorFlow's, in TensorFlow's order of operations, so that
+// results agree to the last bit in float32. A rule keeps no state: slots and scalars belong to the
+// caller. Thread-safe.
 //
 // A new rule is one file: a MakeX(options) function that returns an implementation of UpdateRule.
 #pragma once
@@ -30,14 +30,16 @@ struct ScalarSpec {
   float initial_value = 0;
 };
 
-// One application of the mean of some gradients to one variable. float32 or float64, one dtype,
-// except where it says otherwise, and one number of elements throughout, but for the gradients'.
+// One application of the mean of some gradients to one variable. All tensors have one dtype,
+// float32 or float64, except where a field says otherwise. All but the gradients have the same
+// number of elements.
 struct Update {
   TensorView old_value;
   // The mean is their sum, in this order, over `divisor` (TakeMean). At least one; one gradient
   // with divisor 1 is its own mean. Those of a float32 variable may be float16 or bfloat16, too.
   absl::Span<const TensorView> gradients;
-  // The variable's element that each gradient begins with, where they hold those of `range` alone.
+  // The index of each gradient's first element in the variable, if gradients hold those of `range`
+  // alone.
   size_t gradients_begin = 0;
   int divisor = 1;
   MutableTensorView new_value;                // may be the old value's memory
@@ -48,19 +50,19 @@ struct Update {
   // Every rule works element by element: other threads may do other ranges at the same time. Begins
   // at a multiple of kRangeStep. nullopt: all elements.
   std::optional<ElementRange> range;
-  // The new value is too large to be found in a cache by who reads it: it is written around them.
+  // Uses non-temporal stores: the new value is too large to be in a cache when it is read.
   bool bypasses_caches = false;
-  // Of a float32 variable: gets the new value once more, as float16 or bfloat16 (Narrow in
-  // half_copy.h), while that is at hand. Without memory: not wanted.
+  // A second copy of a float32 variable's new value, as float16 or bfloat16 (Narrow in
+  // half_copy.h), written in the same pass. Without memory: not wanted.
   MutableTensorView narrow_value;
 };
 
-// The mean of the gradients in this range, in the dtype of the value.
+// Writes the mean of the gradients in this range to `mean`, in the dtype of the value.
 void TakeMean(const Update& update, ElementRange range, void* mean);
-// Where narrow_value is wanted: writes this range of it, of which `values` are the new values.
+// Writes this range of narrow_value, if that is wanted. `values`: the new values of the range.
 void WriteNarrow(const Update& update, ElementRange range, const void* values);
 
-// Elements: whole lines of memory, whatever the dtype, and whole vectors of any kind.
+// Elements that are whole cache lines, for any dtype, and whole vectors of any kind.
 inline constexpr size_t kRangeStep = 64;
 
 // One application of a sparse gradient, in place. A row is all elements of one index of the first
@@ -87,14 +89,14 @@ class UpdateRule {
 
   virtual void Apply(const Update& update) const = 0;
 
-  // TensorFlow's sparse kernel, which rounds in places otherwise than the dense one.
+  // Follows TensorFlow's sparse kernel, which in places rounds differently from the dense one.
   virtual void ApplyRows(const RowUpdate& update) const = 0;
-  // Whether ApplyRows leaves every row of value and slots alone that the gradient does not name.
+  // Returns whether ApplyRows changes only those rows of value and slots that the gradient names.
   virtual bool TouchesOnlyRows() const { return true; }
-  // Whether a row's gradients are applied one after the other, not as their sum.
+  // Returns whether a row's gradients are applied one after the other, not as their sum.
   virtual bool TakesRepeatedRows() const { return false; }
 
-  // Once per step, after all variables have been updated.
+  // Called once per step, after all variables have been updated.
   virtual void AdvanceScalars(absl::Span<float> /*scalars*/) const {}
 };
 

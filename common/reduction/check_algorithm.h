@@ -1,5 +1,5 @@
-// Which algorithms can reduce over which towers: what the chief refuses before anything starts, and
-// the workers again.
+// Checks that an algorithm can reduce over a job's towers. The chief checks before anything starts,
+// and the workers check again.
 #pragma once
 
 #include "absl/status/status.h"
@@ -29,8 +29,8 @@ absl::Status CheckAlgorithm(ReductionAlgorithm algorithm, const Topology& topolo
 // GPUs without them, or that CheckAlgorithm refuses.
 absl::Status CheckAllReduceSpec(const AllReduceSpec& spec, const Topology& topology, bool has_gpus);
 
-// The algorithm of an AllReduce, whose field the caller adds to an error. INVALID_ARGUMENT: neither
-// "nccl" nor "hierarchical_copy"; nccl without GPUs.
+// Returns the algorithm of an AllReduce, whose field the caller adds to an error. INVALID_ARGUMENT:
+// neither "nccl" nor "hierarchical_copy"; nccl without GPUs.
 absl::StatusOr<ReductionAlgorithm> ParseAllReduceAlgorithm(absl::string_view all_reduce_alg,
                                                            bool has_gpus);
 

@@ -1,5 +1,5 @@
-// Which replicas share the global batch of a step, in a job whose workers come and go: a numbered
-// view holds from its first step until the next view's. Pure.
+// ReplicaView lists the replicas that share the global batch of a step, in a job whose workers come
+// and go. A numbered view holds from its first step until the next view's. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// What one replica takes of a step's global batch: the `position`-th of `total` equal parts.
-// Without a view: none, of a step whose view is over.
+// One replica's share of a step's global batch: the `position`-th of `total` equal parts. Without a
+// view: none, because the step's view is over.
 struct ReplicaShare {
   uint64_t view = 0;
   uint32_t total = 0;
@@ -49,10 +49,10 @@ class ReplicaViews {
   // Null for a step before the first view's.
   const ReplicaView* At(GlobalStep step) const;
 
-  // A view that follows all others. INVALID_ARGUMENT: errors of Check, a number or a first step
-  // that is not above those of the newest.
+  // Adds a view that follows all others. INVALID_ARGUMENT: errors of Check, a number or a first
+  // step that is not above those of the newest.
   absl::Status Add(ReplicaView view);
-  // Removes the views that ended before the step: none of their steps is asked for again.
+  // Removes the views that ended before the step: their steps are not looked up again.
   void ForgetBefore(GlobalStep step);
 
   friend bool operator==(const ReplicaViews&, const ReplicaViews&) = default;

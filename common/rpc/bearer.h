@@ -1,4 +1,4 @@
-// How a credential travels: the metadata of HTTP's bearer tokens.
+// The metadata of HTTP's bearer tokens, which carry a credential.
 #pragma once
 
 namespace lockstep::rpc {

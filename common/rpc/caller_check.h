@@ -1,5 +1,6 @@
-// Who calls: read from a call's metadata or its connection's certificate before its message is
-// parsed, and compared with the worker that a parsed request speaks for.
+// CallerCheck identifies the caller of a call from its metadata or its connection's certificate,
+// before the message is parsed. CheckSpeaker compares it with the worker that a parsed request
+// speaks for.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -21,16 +22,15 @@
 
 namespace lockstep::rpc {
 
-// Thread-safe. It is asked on the threads that poll, once for each call. gRPC's own hook for this
+// Thread-safe. Check runs on the polling threads, once for each call. gRPC's own hook for this
 // (grpc::AuthMetadataProcessor) sends part of each read to another thread (docs/adr/0018).
 class CallerCheck {
  public:
   virtual ~CallerCheck() = default;
 
-  // Whether this call of `path` may be made. UNAUTHENTICATED, PERMISSION_DENIED: it is refused, by
-  // the table of common/security/method_rules.h. A few refusals a second are logged. `caller` is
-  // set to who makes the call, also where it is refused; nullopt: nobody knows, or the method is
-  // open to all.
+  // Checks whether this call of `path` may be made. UNAUTHENTICATED, PERMISSION_DENIED: it is
+  // refused, by the table of common/security/method_rules.h. A few refusals a second are logged.
+  // Sets `caller`, also for a refused call; nullopt: it is unknown, or the method is open to all.
   absl::Status Check(absl::string_view path, const grpc::ServerContextBase& context,
                      std::optional<security::Caller>* caller) const;
 
@@ -45,12 +45,12 @@ class CallerCheck {
   mutable log::Throttle refusals_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The role is that of a credential which follows from the job's token,
+// Takes the role from a credential that is derived from the job's token.
 std::unique_ptr<CallerCheck> MakeTokenCheck(security::JobToken token);
-// or that of the certificate which the caller has shown for this job.
+// Takes the role from the certificate that the caller has shown for this job.
 std::unique_ptr<CallerCheck> MakeCertificateCheck(std::string job);
 
-// CallerCheck::Check; without a check everybody may call, and nobody is known.
+// Calls CallerCheck::Check. Without a check every call is allowed, and no caller is known.
 inline absl::Status CheckCaller(const CallerCheck* callers, absl::string_view path,
                                 const grpc::ServerContextBase& context,
                                 std::optional<security::Caller>* caller) {
@@ -64,7 +64,7 @@ struct Speaker {
   uint64_t incarnation = 0;
 };
 
-// For whom a request speaks; nullopt: for nobody.
+// Returns the speaker of a request; nullopt: it has none.
 template <typename Request>
 std::optional<Speaker> SpeakerOf(const Request& request) {
   const auto speaker = [](const auto& of) { return Speaker{of.worker(), of.incarnation()}; };
@@ -81,8 +81,8 @@ std::optional<Speaker> SpeakerOf(const Request& request) {
   }
 }
 
-// PERMISSION_DENIED: the caller is known, and another worker than `speaker`, or a ps, which speaks
-// as the primary of a copy alone.
+// PERMISSION_DENIED: the known caller is another worker than `speaker`, or a ps that does not speak
+// as the primary of a copy.
 absl::Status CheckSpeaker(const std::optional<security::Caller>& caller,
                           const std::optional<Speaker>& speaker);
 

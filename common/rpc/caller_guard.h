@@ -1,5 +1,5 @@
-// What the methods of gRPC's own services do not do themselves: their callers are checked, and
-// their messages counted.
+// GuardGrpcMethods checks the callers of gRPC's own services and counts their messages, which these
+// services do not do themselves.
 #pragma once
 
 #include <grpcpp/server_builder.h>
@@ -9,12 +9,12 @@
 
 namespace lockstep::rpc {
 
-// Calls of methods whose path begins with "/grpc." end with the status of `callers` (null:
-// everybody may call) before their handler can answer. Its handler may see the request, and that
-// the call is cancelled. All other methods are those of a Service, which have one message from the
-// client, or UnknownMethods answers them. `extra` gets every message of these calls beyond the
-// first one, and the end of each stream: what cannot be parsed looks the same. Both outlive the
-// server.
+// Guards the methods whose path begins with "/grpc.". `callers` (null: every call is allowed) ends
+// refused calls with its status before their handler can answer. The handler may see the request
+// and the cancellation. All other methods belong to a Service and have one message from the client,
+// or UnknownMethods answers them. `extra` gets every message of these calls beyond the first one.
+// It also gets the end of each stream, which looks like a message that cannot be parsed. Both
+// outlive the server.
 void GuardGrpcMethods(const CallerCheck* callers, ExtraMessages* extra,
                       grpc::ServerBuilder* builder);
 

@@ -1,4 +1,4 @@
-// Which connections of a server take more than a task of a job ever does, and are to be closed.
+// ConnectionPolicy selects a server's connections to close: they take more than a task ever does.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace lockstep::rpc {
 
 // Counters of one connection, as gRPC keeps them. A stream is a call, and is unfinished until its
-// first message from the client has come whole. Only calls of gRPC's own services have more than
-// one, which others count (common/rpc/extra_messages.h).
+// first message from the client has come whole. Only calls of gRPC's own services have more
+// messages; ExtraMessages counts these.
 struct ConnectionCounters {
   std::string peer;       // its address and port, which the next connection may have again
   int64_t id = 0;         // no other connection has or had it
@@ -29,7 +29,7 @@ struct ClosedConnection {
   std::string reason;  // for the log
 };
 
-// What the process is short of.
+// The resources that the process is short of.
 struct Shortage {
   bool descriptors = false;  // new connections wait, so idle ones go, too
   bool memory = false;       // only few unfinished calls may stay
@@ -38,13 +38,13 @@ struct Shortage {
 // Has no clock of its own. Thread-compatible.
 class ConnectionPolicy {
  public:
-  // So many unfinished calls are few, from now on.
+  // From now on, up to `calls` unfinished calls are few.
   void SetFewUnfinished(int64_t calls) { few_unfinished_ = calls; }
-  // To be called with the counters of every open connection, again and again.
+  // Returns the connections to close. Call regularly with the counters of all open ones.
   std::vector<ClosedConnection> Judge(absl::Span<const ConnectionCounters> connections,
                                       const Shortage& shortage, absl::Duration now);
 
-  // Whether few calls were unfinished the last time.
+  // Returns whether few calls were unfinished at the last Judge.
   bool is_calm() const { return unfinished_ <= few_unfinished_; }
 
  private:
@@ -53,7 +53,7 @@ class ConnectionPolicy {
     int64_t messages = 0;
     int64_t with_message = 0;
     int64_t open = 0;
-    // At least as many streams ended before their message had come.
+    // The least number of streams that ended before their message had come.
     int64_t ended_unfinished = 0;
     absl::Duration changed_at;     // a stream was opened or ended, or a message came
     absl::Duration progressed_at;  // a call got its message, or none was unfinished
@@ -65,7 +65,7 @@ class ConnectionPolicy {
   // Calls of the connection whose message has not come whole; perhaps a few more.
   struct Unfinished {
     int64_t least;  // if no message is an extra one
-    int64_t most;   // if as many are as there can be
+    int64_t most;   // if as many are extra as possible
   };
   static Unfinished Update(const ConnectionCounters& counters, absl::Duration now,
                            History* history);

@@ -1,5 +1,5 @@
-// How many bytes of messages that have not come whole a process can hold: callers without
-// credentials send such, too.
+// MemoryMargin limits the bytes of incomplete messages that a process holds. Callers without
+// credentials can send such messages, too.
 //
 // Pure.
 #pragma once
@@ -12,12 +12,12 @@ namespace lockstep::rpc {
 struct MemoryMargin {
   // The process is short of memory once it has grown by more, with many unfinished calls.
   int64_t growth;
-  // Then so many of these may stay. Fewer are not many.
+  // The number of these that may then stay. Fewer are not many.
   int64_t unfinished_calls;
 };
 
 // `available`: bytes that the process could still take when few calls were unfinished; nullopt:
-// nobody knows. A quarter of them for the growth, and a quarter for the calls that stay.
+// unknown. Gives a quarter of them to the growth, and a quarter to the calls that stay.
 MemoryMargin MarginOf(std::optional<uint64_t> available);
 
 }  // namespace lockstep::rpc

@@ -1,5 +1,5 @@
-// Which task serves at which address: what the certificate at the other end of a connection must
-// prove. It changes with the cluster spec while the process runs.
+// PeerRoles maps an address to the task that serves there, as its certificate must prove. The map
+// changes with the cluster spec while the process runs.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ class PeerRoles {
 
   explicit PeerRoles(Map roles = {}) : roles_(std::move(roles)) {}
 
-  // Connections that are made from now on follow `roles`; existing ones keep what they had.
+  // New connections follow `roles`; existing ones keep their role.
   void Replace(Map roles);
   // nullopt: no role is known for this address.
   std::optional<security::Caller> At(const std::string& address) const;

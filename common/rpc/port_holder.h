@@ -1,4 +1,4 @@
-// Who has the port that this process wants.
+// DescribePortHolder identifies the process that holds the port which this process wants.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ class Credentials;
 
 // Asks the process that listens on `address` for half a second. FAILED_PRECONDITION when it is
 // `owner` ("worker 1", "chief" for the only one) itself: the same task was started twice.
-// UNAVAILABLE otherwise, saying what is known about it.
+// UNAVAILABLE otherwise, with all that is known about it.
 absl::Status DescribePortHolder(const std::string& address, const std::string& owner,
                                 const Credentials* credentials);
 

@@ -1,4 +1,4 @@
-// What every daemon does when it starts.
+// Functions that every daemon calls when it starts.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ uint64_t RandomId();
 // Different for each start of each process.
 Incarnation NewIncarnation();
 
-// Of this machine, as it calls itself.
+// Returns this machine's name, from gethostname.
 std::string HostName();
 
 // Locks without abseil's search for deadlocks. Debian builds abseil so that it looks at every lock
@@ -22,11 +22,12 @@ std::string HostName();
 void TuneLocks();
 
 // Keeps freed memory in the process: gRPC reads tensors into many short-lived pieces, and glibc's
-// defaults hand their pages back to the kernel each time. What is kept is kept by two arenas of
-// glibc's, not by one for every thread that ever received. First thing in main.
+// defaults hand their pages back to the kernel each time. Two arenas of glibc keep it, not one for
+// every thread that ever received. First thing in main.
 void TuneHeap();
 
-// Gives back what TuneHeap keeps. Others who need memory wait meanwhile: 20 ms for 256 MiB.
+// Gives the memory that TuneHeap keeps back to the kernel. Other threads that need memory wait
+// meanwhile: 20 ms for 256 MiB.
 void TrimHeap();
 
 // Logs when the system's TCP congestion control is known to slow loopback down (bbr

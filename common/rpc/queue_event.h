@@ -1,4 +1,4 @@
-// What a completion queue's tags point to.
+// QueueEvent is the object to which a completion queue's tag points.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class CallEvent final : public QueueEvent {
  public:
   CallEvent(Call* call, void (Call::*handler)(bool)) : call_(call), handler_(handler) {}
 
-  // The tag for the queue, which will certainly give it back.
+  // Returns the tag for a queue that is certain to return it.
   void* Arm() {
     keep_ = call_->shared_from_this();
     return tag();

@@ -1,4 +1,4 @@
-// What the calls that a server answers have in common: who calls, and how they are refused.
+// ServedCall is the base of a server's calls: it identifies the caller and sends refusals.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -21,7 +21,7 @@ namespace lockstep::rpc {
 template <typename Call, typename Context = grpc::ServerContext>
 class ServedCall : public std::enable_shared_from_this<Call> {
  protected:
-  // What the queue names outlives the call.
+  // The objects to which `queue` points outlive the call.
   explicit ServedCall(const ServingQueue& queue) : queue_(queue) {}
 
   // The call has arrived. False: the server stops.
@@ -33,8 +33,8 @@ class ServedCall : public std::enable_shared_from_this<Call> {
   absl::Status CheckCaller(absl::string_view path) {
     return rpc::CheckCaller(queue_.callers, path, context_, &caller_);
   }
-  // SendError answers, now or later on another thread, and not at all where its caller has gone.
-  // The call is kept until then.
+  // Answers with SendError, now or later on another thread; not at all if the caller has gone.
+  // Keeps the call until then.
   void Refuse(const absl::Status& status) {
     queue_.refusals->Send(
         {.call = this,

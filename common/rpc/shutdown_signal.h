@@ -1,5 +1,5 @@
-// What signals tell a daemon: to end (SIGINT, SIGTERM), which it may also tell itself, and to read
-// its configuration again (SIGHUP).
+// ShutdownSignal waits for a daemon's signals. SIGINT and SIGTERM end it; it may also end itself.
+// SIGHUP makes it read its configuration again.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@ namespace lockstep {
 // Make one at the start of main, before any other thread: the signals are blocked in the thread
 // that makes it and in those that it starts later. Thread-safe.
 //
-// The first signal stops with 130 (SIGINT) or 143 (SIGTERM); a second one while the process is
-// still ending ends it at once with the same code, unless it comes within kRepeatedSignal:
-// timeout(1) and launchers signal a process and then its group, and mean one end. SIGHUP and
-// SIGPIPE end nothing: a daemon goes on when its terminal closes or the reader of its log has gone.
+// The first signal stops with 130 (SIGINT) or 143 (SIGTERM). A second one while the process is
+// still ending ends it at once with the same code. Within kRepeatedSignal the second one is
+// ignored: timeout(1) and launchers signal a process and then its group. SIGHUP and SIGPIPE end
+// nothing: a daemon goes on when its terminal closes or the reader of its log has gone.
 class ShutdownSignal {
  public:
   static constexpr absl::Duration kRepeatedSignal = absl::Milliseconds(500);
@@ -34,13 +34,13 @@ class ShutdownSignal {
   // Notified when the process is asked to end. Lives as long as this object.
   const MonotonicNotification* notification() const { return &stopped_; }
   // `read_again` is called after each SIGHUP, on the thread that waits for signals, and once for
-  // all that came before. Null: nothing is called any more; a call under way has ended then. Not in
-  // `read_again`.
+  // all that came before. Null: it is not called any more; a call under way has ended on return.
+  // Must not be called in `read_again`.
   void OnHangup(std::function<void()> read_again);
-  // Waits for it; what main should return.
+  // Waits until the process is asked to end. Returns the exit code for main.
   ExitCode Wait() const;
-  // The process has been asked to end. After `limit` it is ended with that code, whatever it waits
-  // for: a disk or a device may never answer. Call once.
+  // The process has been asked to end. After `limit` it is ended with that code, even if it still
+  // waits: a disk or a device may never answer. Call once.
   void EndWithin(absl::Duration limit);
 
  private:
@@ -49,7 +49,7 @@ class ShutdownSignal {
 
   const absl::Duration repeated_;
   mutable absl::Mutex mutex_;
-  bool has_hung_up_ ABSL_GUARDED_BY(mutex_) = false;  // and nobody was there to be called
+  bool has_hung_up_ ABSL_GUARDED_BY(mutex_) = false;  // while read_again_ was null
   bool is_calling_ ABSL_GUARDED_BY(mutex_) = false;   // read_again_
   std::function<void()> read_again_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;

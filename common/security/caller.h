@@ -1,4 +1,4 @@
-// Who makes a call, as its credentials prove it.
+// Caller is the process that makes a call, as its credentials prove it.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ enum class CallerRole { kChief, kPs, kWorker, kReader, kOperator };
 struct Caller {
   // A reader asks for the state of processes, nothing else; an operator may end the job, too.
   CallerRole role = CallerRole::kReader;
-  // Which ps or worker; without one, any of them.
+  // The index of the ps or worker; nullopt: any of them.
   std::optional<uint32_t> index;
 
   bool operator==(const Caller&) const = default;
 };
 
-// Whether whoever has proved to be `shown` may be `task`: the role is the same, and so is the index
-// where one was proved.
+// Returns whether a caller that has proved to be `shown` may be `task`. The role must be the same,
+// and so must the index if one was proved.
 bool Proves(const Caller& shown, const Caller& task);
 
 // "worker/1", "worker", "chief", "reader" or "operator", as credentials write it.

@@ -1,4 +1,4 @@
-// Which role may call which method: what the method's option `callers` says (proto/callers.proto).
+// Checks whether a role may call a method, by the method's option `callers` (proto/callers.proto).
 // A method without it is refused, and so is one of a service that method_rules.cc does not read.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace lockstep::security {
 
-// Whether `method`, a path such as "/lockstep.Chief/Heartbeat", asks for no credentials: health,
-// which orchestrators ask. Thread-safe, as the next.
+// Returns whether `method`, a path such as "/lockstep.Chief/Heartbeat", needs no credentials:
+// health, which orchestrators call. Thread-safe, as is CheckMethod.
 bool IsOpenToAll(absl::string_view method);
 
 // PERMISSION_DENIED, naming both: `caller` may not call `method`.

@@ -1,6 +1,6 @@
-// Where a peer of the same machine and user comes to exchange memory: an abstract Unix socket, and
-// a thread that answers on it. Who comes says a secret first, which it was told elsewhere and which
-// counts once, and brings its own segment; the answer brings ours.
+// FdPassingServer exchanges memory with peers of the same machine and user: an abstract Unix
+// socket, and a thread that answers on it. A peer sends a secret, which it was told elsewhere and
+// which counts once, and its own segment. The answer brings ours.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ namespace lockstep::shm {
 // Thread-safe. Destruction stops accepting and joins the thread.
 class FdPassingServer {
  public:
-  // What a peer brought, null for nothing; an error refuses it. On the server's thread, before the
-  // peer has its answer. Never called after the offer has expired.
+  // Takes the peer's segment, null for none; an error refuses it. Called on the server's thread,
+  // before the peer has its answer. Never called after the offer has expired.
   using OnTaken = std::function<absl::Status(std::shared_ptr<const Segment> theirs)>;
 
   // A peer that has said nothing for `patience` is dropped; an offer waits ten times as long. By
@@ -37,8 +37,8 @@ class FdPassingServer {
 
   // The name of the socket, in the abstract namespace of this network namespace.
   const std::string& socket() const { return name_; }
-  // The secret for one peer, which will get `ours` (null: nothing) in exchange for a segment or
-  // for nothing.
+  // Returns the secret for one peer. That peer gets `ours` (null: nothing) in exchange for a
+  // segment or for nothing.
   absl::StatusOr<uint64_t> Offer(std::shared_ptr<const Segment> ours, OnTaken taken);
 
  private:

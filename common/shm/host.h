@@ -1,4 +1,4 @@
-// Which machine this is.
+// Identifies the machine of this process.
 #pragma once
 
 #include <string>

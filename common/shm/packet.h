@@ -1,5 +1,5 @@
-// What goes over the socket on which segments are handed over: one packet each way, a few bytes and
-// at most one descriptor.
+// Packets that hand over segments on a socket: one each way, with a few bytes and at most one
+// descriptor.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace lockstep::shm {
 
-// The first byte of an answer; behind kRefused stands why.
+// The first byte of an answer; the reason follows kRefused.
 inline constexpr char kAgreed[] = "+";
 inline constexpr char kRefused[] = "-";
 
@@ -22,15 +22,15 @@ struct Packet {
   FileDescriptor descriptor;  // null: none came
 };
 
-// A socket of the kind on which packets go.
+// Makes a socket for packets.
 absl::StatusOr<FileDescriptor> PacketSocket();
-// Its address: an abstract name, of which nothing is on any disk.
+// Its address is an abstract name: nothing of it is on any disk.
 absl::Status BindTo(const FileDescriptor& socket, absl::string_view name);
 absl::Status ConnectTo(const FileDescriptor& socket, absl::string_view name);
 // PERMISSION_DENIED: the process at the other end belongs to another user.
 absl::Status CheckPeer(const FileDescriptor& socket);
 
-// `descriptor` may be null. Neither blocks.
+// `descriptor` may be null. Neither this nor ReceivePacket blocks.
 absl::Status SendPacket(const FileDescriptor& socket, absl::string_view bytes,
                         const FileDescriptor& descriptor);
 // UNAVAILABLE: the peer has hung up, or nothing is there. INVALID_ARGUMENT: it brought more than

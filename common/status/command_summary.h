@@ -1,4 +1,4 @@
-// Who commands a job, as a process shows it.
+// Summarize describes the chief that commands a job, for a process's status.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Whether numbers are finite: neither infinite nor NaN. Pure.
+// AreFinite checks that numbers are finite: neither infinite nor NaN. Pure.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// All of `elements`, whole ones of `type` at any address. Integers always are.
+// Returns whether all of `elements` are: whole ones of `type` at any address. Integers always are.
 bool AreFinite(DType type, std::span<const std::byte> elements);
 
 }  // namespace lockstep

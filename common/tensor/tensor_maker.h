@@ -1,4 +1,4 @@
-// Where the memory of tensors comes from, for those who make them.
+// TensorMaker allocates new tensors; the caller of an API passes one to choose their memory.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// Makes a tensor of the host, not initialised.
+// Makes an uninitialised tensor in host memory.
 using TensorMaker = std::function<Tensor(DType, const Shape&)>;
 
 inline Tensor OnHeap(DType dtype, const Shape& shape) { return Tensor(dtype, shape); }

@@ -1,5 +1,5 @@
-// Which vector instructions the loops over elements use on this machine: chosen once, at run time,
-// by what Highway finds the CPU to have. Results do not depend on it, to the last bit.
+// VectorTarget is the set of vector instructions that the loops over elements use. It is chosen
+// once, at run time: Highway detects the CPU. Results do not depend on it, to the last bit.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 namespace lockstep {
 
 enum class VectorTarget {
-  kBaseline,  // what every CPU of the architecture has
+  kBaseline,  // every CPU of the architecture has it
   kAvx2,
   kAvx512,  // F, BW, CD, DQ and VL
 };
@@ -17,10 +17,10 @@ enum class VectorTarget {
 // "baseline", "AVX2", "AVX-512".
 absl::string_view Name(VectorTarget target);
 
-// What this CPU has, from the narrowest to the widest.
+// Returns the targets that this CPU has, from the narrowest to the widest.
 std::vector<VectorTarget> SupportedVectorTargets();
 
-// The widest of them, unless it was limited. Thread-safe.
+// Returns the widest of them, unless it was limited. Thread-safe.
 VectorTarget ChosenVectorTarget();
 // From now on loops use nothing wider. For tests and measurements.
 void LimitVectorTarget(VectorTarget widest);

@@ -1,5 +1,6 @@
-// How a client sends tensors to one peer and receives them. common/transport/grpc carries bytes;
-// common/transport/grpc_shm also shares memory with a peer of the same host.
+// TensorTransport sends a client's tensors to one peer and receives the peer's.
+// common/transport/grpc carries bytes; common/transport/grpc_shm also shares memory with a peer of
+// the same host.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -54,19 +55,19 @@ class TensorTransport {
  public:
   virtual ~TensorTransport() = default;
 
-  // Agrees with the peer on what is shared, in the name of this worker. Completes before the first
-  // tensor is sent. Answers at once when that is settled; after a call that ended with NOT_FOUND
-  // asks again. UNAVAILABLE: the peer could not be asked, call again.
+  // Agrees with the peer on the memory to share, in the name of this worker. Completes before the
+  // first tensor is sent. Answers at once when that is settled; after a call that ended with
+  // NOT_FOUND asks again. UNAVAILABLE: the peer could not be asked, call again.
   virtual void Open(const WorkerIdentity& worker, Callback<TransportInfo> done) = 0;
 
-  // Of the peer: its name and its address, for errors.
+  // Returns the peer's name and its address, for errors.
   virtual std::string peer() const = 0;
-  // Whether OutgoingTensor::rounded_to may be used, and asked of the peer. Not with a peer that has
-  // ever read by reference: tensors keep one type, also while they travel as bytes.
+  // Returns whether OutgoingTensor::rounded_to may be used, and asked of the peer. False for a peer
+  // that has ever read by reference: tensors keep one type, also while they travel as bytes.
   virtual bool MayRound() const = 0;
-  // Whether the peer reads these bytes where they are, as of now.
+  // Returns whether the peer reads these bytes in place, as of now.
   virtual bool SendsByReference(std::span<const std::byte> values) const = 0;
-  // Whether replies can have tensors by reference, as of now.
+  // Returns whether replies can have tensors by reference, as of now.
   virtual bool ReceivesByReference() const = 0;
 
   // Calls the peer. The caller keeps the tensors, unchanged, until `done`: the call has ended then,
@@ -89,7 +90,7 @@ class TensorTransport {
             done(TensorReply<Reply>{std::move(reply), *std::move(received)});
           });
   }
-  // With a small header.
+  // The same with a small header.
   template <typename Request, typename Reply>
   void Call(const TensorMethod<Request, Reply>& method, const std::type_identity_t<Request>& header,
             const std::vector<OutgoingTensor>& tensors, bool accepts_references,
@@ -97,18 +98,16 @@ class TensorTransport {
     Call(method, ToArena<Request>(header), tensors, accepts_references, std::move(done));
   }
 
-  // Changes when calls go to another peer from now on, which knows nothing of what the one before
-  // was told.
+  // Changes when calls move to another peer, which knows nothing that the previous one was told.
   virtual uint64_t generation() const { return 0; }
-  // Calls `on_move` after each change of the generation, on the thread that moves the calls, for as
-  // long as somebody holds it: a caller without a call in flight hears of the change in no other
-  // way.
+  // Calls `on_move` after each change of the generation, on the thread that moves the calls, while
+  // `on_move` is alive. A caller without a call in flight learns of the change in no other way.
   virtual void NotifyOfMoves(std::weak_ptr<const std::function<void()>> /*on_move*/) {}
 
   // Ends what is in flight, and every later call at once, with CANCELLED.
   virtual void Cancel() = 0;
 
-  // What implementations provide.
+  // Options of Start, which implementations provide.
   struct CallOptions {
     absl::string_view path;
     absl::Duration deadline;

@@ -1,5 +1,5 @@
-// Which variables get gradients in which step: the one place that says for which variables a step
-// waits. Workers and ps ask it alike. Pure.
+// GradientTurns decides which variables get gradients in which step. Nothing else decides for which
+// variables a step waits. Workers and ps both ask it. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Which loss is trained in a step. The losses of a job take turns in its order, each for so many
-// steps; then the first one follows again. Constant.
+// LossTurns decides which loss a step trains. The losses of a job take turns in its order, each for
+// its number of steps; then the first one follows again. Constant.
 class LossTurns {
  public:
   // One loss: each step is its turn.
@@ -20,7 +20,7 @@ class LossTurns {
   explicit LossTurns(const std::vector<int64_t>& steps);
 
   size_t num_losses() const { return ends_.size(); }
-  // Counted from 0.
+  // Returns the loss that `step` trains, counted from 0.
   size_t LossOf(GlobalStep step) const;
   // Steps after which the first loss follows again.
   int64_t cycle() const { return ends_.back(); }
@@ -32,7 +32,7 @@ class LossTurns {
 // Constant.
 class GradientTurns {
  public:
-  // Of a variable; otherwise the loss that trains it, counted from 0.
+  // Turns of a variable; any other turn is the loss that trains it, counted from 0.
   static constexpr int kEveryStep = -1;
   static constexpr int kNever = -2;
 
@@ -41,14 +41,14 @@ class GradientTurns {
 
   size_t num_variables() const { return turn_of_.size(); }
   const LossTurns& losses() const { return turns_; }
-  // Whether the variable gets gradients in the step, which waits for them. Otherwise it keeps its
-  // value, which is also that of the next version.
+  // Returns whether the variable gets gradients in the step, which waits for them. Otherwise the
+  // next version has the same value.
   bool Expects(GlobalStep step, size_t variable) const;
-  // Whether any variable gets gradients in the step.
+  // Returns whether any variable gets gradients in the step.
   bool ExpectsAny(GlobalStep step) const;
-  // The same of the steps from `begin` to before `end`: looks at one after the other.
+  // The same for the steps from `begin` to before `end`: looks at one after the other.
   bool ExpectsAny(GlobalStep begin, GlobalStep end) const;
-  // Whether it gets gradients in any step.
+  // Returns whether it gets gradients in any step.
   bool IsTrained(size_t variable) const { return turn_of_[variable] != kNever; }
 
  private:

@@ -1,4 +1,4 @@
-// Which bytes of a tensor are spoken for, when chunks come in any order, repeated and overlapping.
+// ByteRanges records a tensor's claimed bytes: chunks come in any order, repeated and overlapping.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct ByteRange {
 // Not thread-safe.
 class ByteRanges {
  public:
-  // One is enough where chunks come in their order, or a tensor whole.
+  // One range is enough if chunks come in their order, or a tensor whole.
   using List = absl::InlinedVector<ByteRange, 1>;
 
   // Adds [begin, end) and returns the parts of it that were not there before, ascending.
   List Claim(uint64_t begin, uint64_t end);
-  // Whether all of [begin, end) has been claimed.
+  // Returns whether all of [begin, end) has been claimed.
   bool Covers(uint64_t begin, uint64_t end) const;
-  // The first byte of [begin, end) that has not been claimed; `end`: there is none.
+  // Returns the first byte of [begin, end) that has not been claimed; `end`: there is none.
   uint64_t FirstGap(uint64_t begin, uint64_t end) const;
   void Clear() { claimed_.clear(); }
 

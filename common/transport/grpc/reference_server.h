@@ -1,4 +1,4 @@
-// How a server exchanges tensors by reference, in place of bytes.
+// ReferenceServer exchanges tensors by reference, in place of bytes, for a server.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -18,12 +18,12 @@ class ReferenceServer {
  public:
   virtual ~ReferenceServer() = default;
 
-  // The tensors of `request`, whose bytes are `payload`. Errors of TensorCall::TakeTensors.
+  // Returns the tensors of `request`, whose bytes are `payload`. Errors of TensorCall::TakeTensors.
   virtual absl::StatusOr<ReceivedTensors> Resolve(
       const google::protobuf::Message& request,
       std::shared_ptr<const ReceivedTensors::Segments> payload) const = 0;
-  // The memory of this process that the sender of `request` sees, if it asks for references.
-  // Otherwise null.
+  // Returns the memory of this process that the sender of `request` sees, if it asks for
+  // references. Otherwise null.
   virtual std::shared_ptr<const void> LentTo(const google::protobuf::Message& request) const = 0;
   // Names the tensors in `reply`. UNAVAILABLE: they are not all in the lent memory.
   virtual absl::Status Refer(const std::vector<OutgoingTensor>& tensors,
