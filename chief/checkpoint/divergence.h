@@ -1,4 +1,4 @@
-// What the chief says of a checkpoint whose model has diverged.
+// The warning text for a checkpoint whose model has diverged.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace lockstep::chief {
 
-// Of the checkpoint in `folder`, with its manifest: that it has values which are infinite or NaN,
-// and how to go back to the newest one that has not. Empty where all its values are finite. Reads
-// the manifests beside it otherwise.
+// Describes the checkpoint in `folder` with this manifest: it has values that are infinite or NaN.
+// Names the newest checkpoint without such values, and the remedy. Returns an empty text, and reads
+// nothing, if all values are finite. Otherwise reads the manifests of the other checkpoints.
 std::string DescribeDivergence(const std::string& folder, const Manifest& manifest);
 
 }  // namespace lockstep::chief

@@ -1,4 +1,4 @@
-// Whether a checkpoint can be the start of a job.
+// Checks that a job can start from a checkpoint.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,9 +8,9 @@
 
 namespace lockstep::chief {
 
-// INVALID_ARGUMENT naming what differs: every variable must be there with its type and shape,
-// however it is split by rows there and here, and the optimizer must be of the same kind. DATA_LOSS
-// for parts of a variable that do not fit. Pure.
+// Every variable must be in the manifest with its type and shape; the split into rows may differ.
+// The optimizer must be of the same kind. INVALID_ARGUMENT naming the difference. DATA_LOSS for
+// parts of a variable that do not fit together. Pure.
 absl::Status CheckRestorable(const Manifest& manifest, const Placement& placement,
                              absl::string_view optimizer);
 

@@ -1,4 +1,4 @@
-// What a chief that starts does with what it finds: the choice among its flags.
+// StartMode is the kind of start that the flags of a chief choose.
 #pragma once
 
 #include <string>
@@ -7,24 +7,24 @@
 
 namespace lockstep::chief {
 
-// In every mode but kRestore a chief goes on from shards that have trained.
+// In every mode but kRestore a chief continues from shards that have trained.
 enum class StartMode {
-  // Begins. Refused where checkpoints of an earlier run would be buried.
+  // Begins at step 0. Refused if the folder has checkpoints of an earlier run.
   kBegin,
-  // --fresh. Begins. Checkpoints of earlier runs are set aside.
+  // --fresh. Begins at step 0. Checkpoints of earlier runs are set aside.
   kFresh,
-  // --restore. Goes on from a checkpoint. Refused where shards have trained.
+  // --restore. Continues from a checkpoint. Refused if shards have trained.
   kRestore,
-  // --resume. Goes on from the newest checkpoint, or begins where there is none; so it does where
-  // shards have trained that do not belong together.
+  // --resume. Continues from the newest checkpoint, or begins if there is none. It does the same if
+  // shards have trained but do not belong together.
   kResume,
-  // --standby. Goes on from shards that have trained and belong together. Whatever else is found,
-  // the start is planned afresh, as kResume: checkpoints have been written since.
+  // --standby. Continues from shards that have trained and belong together. In every other case
+  // the start is planned again, as kResume, because checkpoints have been written since.
   kSucceed,
 };
 
-// Where no shard has trained. FAILED_PRECONDITION with the remedies: a beginning would bury
-// `earlier`, a checkpoint of an earlier run; empty: there is none.
+// For a start where no shard has trained. FAILED_PRECONDITION with the remedies if the mode is
+// kBegin and `earlier`, a checkpoint of an earlier run, exists. Empty: there is none.
 absl::Status CheckBeginning(StartMode mode, const std::string& earlier);
 
 }  // namespace lockstep::chief

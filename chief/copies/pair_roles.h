@@ -1,4 +1,4 @@
-// Who serves a shard, as this chief knows it, and the orders that change it.
+// PairRoles knows which place of a shard serves it, and sends the orders that change that.
 //
 // Lives on the executor's thread.
 #pragma once
@@ -23,13 +23,13 @@ class PairRoles {
  public:
   using Places = std::array<Place*, kNumPlaces>;
 
-  // Calls under way end with `why`, but for saves at `stays`: the place that serves on as before.
+  // Calls under way end with `why`, except saves at `stays`, the place that still serves.
   using OnChange = std::function<void(const absl::Status& why, std::optional<PlaceIndex> stays)>;
 
-  // What is pointed to outlives them.
+  // The objects pointed to outlive this object.
   PairRoles(const Places& places, Executor* executor, OnChange on_change);
 
-  // Of the shard: "ps 0 (host:port)".
+  // The shard's name: "ps 0 (host:port)".
   const std::string& name() const { return places_[kHome]->name(); }
   PairState state() const { return state_; }
   PlaceIndex serving() const { return serving_; }
@@ -37,28 +37,28 @@ class PairRoles {
   Place* serving_place() const { return places_[serving_]; }
   Place* other_place() const { return places_[OtherPlace(serving_)]; }
   uint64_t epoch() const { return epoch_; }
-  // Of the chief's newest view.
+  // The term of the chief's newest view.
   uint64_t term() const { return view_.command().term(); }
-  // An order that changes who serves is under way: no call can be made.
+  // An order that changes the serving place is under way: no call can be made.
   bool is_changing() const { return is_changing_; }
-  // The place of a pair that this chief has told to go on, and that may have obeyed. Until it
-  // answers or is lost, the other one must not go on, and no call can be made.
+  // The place of a pair that this chief has told to serve alone, and that may have obeyed. Until it
+  // answers or is lost, the other one must not serve alone, and no call can be made.
   std::optional<PlaceIndex> undecided() const;
   // Both have accepted this chief's view, have the variables, and serve as a pair.
   bool IsGuarded() const { return state_ == PairState::kPair && is_confirmed_; }
-  // One serves under this chief's view, and has no complete copy.
+  // One place serves under this chief's view, and has no complete copy.
   bool IsAlone() const { return state_ == PairState::kAlone && is_confirmed_; }
 
-  // What a chief that takes command has seen.
+  // Takes over the view that a chief found when it took command.
   void Adopt(const PairView& view);
-  // Another epoch is another state, at both; the home serves.
+  // Begins another epoch, with new state at both places; the home serves.
   void BeginEpoch(uint64_t epoch);
-  // The one that serves has accepted this chief's view and has the variables, and so has the copy
-  // of a pair.
+  // The serving place has accepted this chief's view and has the variables, and so has the copy of
+  // a pair.
   void Confirm() { is_confirmed_ = true; }
-  // Callers find out what has become of the shard.
+  // Withdraws Confirm, and forgets an undecided place. The caller asks the places again.
   void Withdraw();
-  // `global_step` is committed.
+  // Notes that `global_step` is committed.
   void NoteCommitted(int64_t global_step);
 
   // Tells the place that serves the chief's newest view. Every order has a number of its own, so
@@ -67,27 +67,27 @@ class PairRoles {
   // Tells the copy of a pair the same.
   void TellCopy(const SetViewRequest& view, Callback<SetViewReply> done);
 
-  // The copy of a pair that this chief has just found lacks state: it is none.
+  // The copy of a pair that this chief has just found lacks state: it does not count as a copy.
   void ForgetCopy();
-  // For a new copy of a shard that is alone. The other place is told to keep a copy, and drops what
+  // Tells the other place of a shard that is alone to keep a new copy. That place drops the state
   // it has.
   void MakeCopy(Callback<SetViewReply> done);
-  // The one that serves is told, now and with each view, that the other place keeps its copy.
+  // Tells the serving place, now and with each view, that the other place keeps its copy.
   void AddCopy(Callback<SetViewReply> done);
-  // The copy lacks nothing, and the one that serves waits for it.
+  // The copy lacks nothing, and the serving place waits for it.
   void BecomePair();
 
-  // The copy of a pair serves from now on, alone. `done` with an error: who serves is not known to
-  // have changed. A transient one: try again.
+  // Makes the copy of a pair serve alone. On an error in `done` the serving place is not known to
+  // have changed. After a transient error try again.
   void Promote(const std::string& why, StatusCallback done);
-  // The one that serves goes on without the copy. The same.
+  // Makes the serving place serve without the copy. `done` as in Promote.
   void GoOnAlone(const std::string& line, StatusCallback done);
-  // Where one is undecided: gives the same order again. The same.
+  // Gives the same order again; a place must be undecided. `done` as in Promote.
   void RepeatChange(StatusCallback done);
-  // Nobody serves any more under this chief. `why`: what calls end with until somebody looks again,
-  // LostVariablesError or, where another chief commands, ABORTED.
+  // No place serves under this chief any more. Calls end with `why` until the next Adopt:
+  // LostVariablesError or, if another chief commands, ABORTED.
   void MarkLost(absl::Status why);
-  // Where the state is kLost.
+  // Valid if the state is kLost.
   const absl::Status& why_lost() const { return why_lost_; }
 
  private:
@@ -100,16 +100,16 @@ class PairRoles {
   struct Change {
     PlaceIndex to;
     SetViewRequest request;  // without its number
-    std::string line;        // once it is obeyed
+    std::string line;        // to log once the place obeys
   };
 
   void Order(const Change& change, StatusCallback done);
   absl::Status OnChanged(const Change& change, const absl::StatusOr<SetViewReply>& reply);
-  // Calls under way end, as OnChange says.
+  // Ends the calls under way, as OnChange says.
   void Interrupt(const absl::Status& why, std::optional<PlaceIndex> stays = std::nullopt);
-  // The one that serves, where that is `to`, too.
+  // `to` if it is the serving place, else nullopt.
   std::optional<PlaceIndex> ServesOn(PlaceIndex to) const;
-  // They are to be made again, for this reason.
+  // UNAVAILABLE with this reason: the call is to be made again.
   absl::Status TryAgain(absl::string_view why) const;
 
   const Places places_;
@@ -121,12 +121,12 @@ class PairRoles {
   bool is_confirmed_ = false;
   bool is_changing_ = false;
   std::optional<Change> undecided_;  // of a guarded pair
-  bool has_new_copy_ = false;        // the one that serves alone is told so
+  bool has_new_copy_ = false;        // each view tells it to the place that serves alone
   uint64_t epoch_ = 0;               // the highest that was seen
-  int64_t committed_ = 0;            // global step, as far as it was told
+  int64_t committed_ = 0;            // newest global step that was noted
   uint64_t last_order_ = 0;
   SetViewRequest view_;       // the newest
-  std::optional<Told> told_;  // the order that the one that serves has not answered
+  std::optional<Told> told_;  // the order that the serving place has not answered
 };
 
 }  // namespace lockstep::chief

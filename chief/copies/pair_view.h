@@ -1,9 +1,9 @@
-// What two ps that were asked for their views make of a shard. Pure.
+// Derives the state of a shard from the views that its two ps report. Pure.
 //
-// The one that serves publishes nothing that its copy lacks. A chief lets the copy serve, or the
-// other one go on alone, only after both have accepted its own term and said that the copy lacks
-// nothing (tests/model searches what follows from that). Where that cannot be known, the shard
-// counts as lost, and the job goes back to its checkpoint.
+// The serving ps publishes nothing that its copy lacks. A chief lets one of the two serve alone
+// only after both have accepted its own term and reported that the copy lacks nothing. tests/model
+// checks the consequences. If the chief cannot know that, the shard counts as lost, and the job
+// goes back to its checkpoint.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@
 namespace lockstep::chief {
 
 enum class PairState {
-  kUnknown,  // nobody has looked yet, or what was seen is over
+  kUnknown,  // the places were not asked yet, or their answers are outdated
   kPair,     // one serves, and waits for its copy
   kAlone,    // one serves without a copy, or with one that awaits its state
-  kLost,     // nobody does under this chief: the job goes back to a checkpoint, or another commands
+  kLost,     // none serves for this chief: the job goes back to a checkpoint, or another commands
 };
 
 struct PairView {
@@ -27,12 +27,12 @@ struct PairView {
   SetViewReply reply;  // for a chief that takes command
 };
 
-// By PlaceIndex: answers to GetView, or why there is none.
+// By PlaceIndex: the answer to GetView, or the error of the call.
 using PlaceAnswers = std::array<absl::StatusOr<SetViewReply>, kNumPlaces>;
 
-// An error: nobody can say yet; ask again. A shard of which one place has lost the variables has
-// none, unless the other one serves it alone. A place that was asked before it became the copy
-// looks so, too: ask both again before the shard is taken for lost.
+// An error: the state is not known yet; ask again. If one place has lost the variables, the shard
+// has none, unless the other place serves it alone. A place that was asked before it became the
+// copy looks the same. Ask both again before the shard counts as lost.
 absl::StatusOr<PairView> JudgePair(const PlaceAnswers& answers);
 
 }  // namespace lockstep::chief

@@ -1,5 +1,5 @@
-// What the chief has seen of one of the two places of a shard since its last answer. Pure: time is
-// an argument.
+// PlaceHealth decides whether one of the two places of a shard is lost, from its answers and
+// failures. Pure: time is an argument.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,19 @@ class PlaceHealth {
  public:
   void Answered(absl::Duration now);
   void Failed(const absl::Status& failure, absl::Duration now);
-  // It was started again, or refuses what only a lost one refuses.
+  // The place was started again, or refuses a call that only a lost place refuses.
   void Lost(const absl::Status& why);
 
-  // This process stood still for so long until now: it heard of nobody meanwhile.
+  // This process stood still for `standstill` until `now`, and received no answers meanwhile.
   void ExcludeStandstill(absl::Duration standstill, absl::Duration now);
 
-  // For good: it has answered without the variables.
+  // Permanent: the place has answered without the variables.
   bool HasLostVariables() const { return is_lost_; }
-  // Why it is lost: it cannot be reached since `kRefusal`, or has been silent for `patience`;
-  // nullopt: it is not.
+  // Returns the reason if the place is lost: it has been unreachable for `kRefusal`, or silent for
+  // `patience`. nullopt: it is not lost.
   std::optional<std::string> WhyLost(absl::Duration now, absl::Duration patience) const;
 
-  // A ps that was killed refuses connections at once; one that is overloaded does so now and then.
+  // A killed ps refuses connections at once; an overloaded one refuses some.
   static constexpr absl::Duration kRefusal = absl::Milliseconds(300);
 
  private:

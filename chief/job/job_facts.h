@@ -1,4 +1,4 @@
-// What there is to tell about a job: filled by its phases, put into words by StatusReporter.
+// JobFacts is the state of a job for reports. Its phases fill it; StatusReporter formats it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class JobStage {
   kTraining,
   kCompleting,  // every step is committed; the last version is evaluated and saved
   kSaving,      // the job ends early, and its last committed step is saved
-  kOver,        // everybody is told
+  kOver,        // all tasks are told
 };
 
 struct ShardFacts {
@@ -36,15 +36,15 @@ struct ShardFacts {
   absl::Duration without_copy;
 };
 
-// Of a save that is made because the job ends early.
+// The save of a job that ends early.
 struct DrainFacts {
   enum class Stage { kEarlierSave, kAskingShards, kWriting, kClosingStep };
   Stage stage = Stage::kEarlierSave;
-  std::string problem;  // of the shards that are asked, or of the last save; empty: none
+  std::string problem;  // of the asked shards, or of the last save; empty: none
   GlobalStep step;      // that is being closed
 };
 
-// What each shard waits for; nullopt where it is not known.
+// By shard: the progress it reported; nullopt if not known.
 using ProgressByShard = std::vector<std::optional<ShardProgress>>;
 
 struct JobFacts {
@@ -52,21 +52,21 @@ struct JobFacts {
   JobStage stage = JobStage::kInitializing;
   std::vector<ShardFacts> shards;
 
-  // kInitializing: which shards have not answered, and why. kGathering: how many workers it takes.
+  // kInitializing: the shards that have not answered, with reasons. kGathering: the workers needed.
   std::string uninitialized;
   uint32_t needed_workers = 0;
   bool is_disk_awaited = false;  // kInitializing: the job's checkpoint folder
   std::string disk_problem;      // kInitializing: of that folder; empty: none
 
-  // kTraining, kCompleting: time since the last step, or result; whether that is unusually long.
+  // kTraining, kCompleting: time since the last step, or result; true if that is unusually long.
   absl::Duration silence;
   bool is_silent = false;
 
-  // kTraining: whether the step at hand can close; what the shards said last of it.
+  // kTraining: whether the current step can close; the shards' last reports on it.
   Quorum quorum;
   ProgressByShard progress;
 
-  // kCompleting: a save that runs or is to be repeated; the evaluation that runs, or null.
+  // kCompleting: a save runs or is to be repeated; the evaluation that runs, or null.
   bool is_saving = false;
   const Evaluation* evaluation = nullptr;
 

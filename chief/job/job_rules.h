@@ -1,5 +1,5 @@
-// What follows from a job's plan before anything runs: when it evaluates and saves, what a step
-// needs, and how its shards read. Pure.
+// Rules derived from a job's plan: the steps of evaluations and saves, the gradients a step needs,
+// and the number of variables. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@
 
 namespace lockstep::chief {
 
-// As the model names them: the parts of a variable are one, the loss is none. Of each shard, and of
-// the whole model, whose parts may be on several.
+// Counts variables as the model names them, of each shard and of the whole model. The parts of a
+// variable, which may be on several shards, count as one. The loss does not count.
 std::vector<uint32_t> CountVariables(const JobPlan& plan);
 uint32_t CountModelVariables(const JobPlan& plan);
 
-// Nothing without a test set.
+// nullopt without a test set.
 std::optional<EvaluationQueue> MakeEvaluationQueue(const JobPlan& plan);
 Milestones EvaluateAt(const JobPlan& plan);
 Milestones SaveAt(const JobPlan& plan);
 
 QuorumRules QuorumRulesOf(const JobPlan& plan);
-// Of a step that begins now, as far as its record says.
+// Gradients that a step needs if it begins now, according to `record`.
 uint32_t ReplicasToAggregate(const JobPlan& plan, const RunRecord& record);
-// Of an elastic job.
+// For an elastic job.
 ReplicaRules ReplicaRulesOf(const JobPlan& plan);
 
 }  // namespace lockstep::chief

@@ -1,4 +1,4 @@
-// What all phases of a job work with. Lives on the executor's thread.
+// JobState is the state that all phases of a job share. Lives on the executor's thread.
 #pragma once
 
 #include <functional>
@@ -39,7 +39,7 @@ struct JobOptions {
   uint64_t run = 1;          // of the job, by this chief, from 1
   uint32_t chief_index = 0;  // in the cluster spec
   std::string host;          // where this chief runs
-  // For shards that cannot be reached, and for workers at the start.
+  // The longest wait for shards that cannot be reached, and for workers at the start.
   absl::Duration patience = absl::Seconds(120);
   // Of the workers at this chief, and of this chief at the step shard.
   absl::Duration lease = absl::Seconds(5);
@@ -47,20 +47,20 @@ struct JobOptions {
   absl::Duration drain = absl::Seconds(20);
   // A job that has lacked workers for this long is saved and given up.
   absl::Duration quorum_deadline = absl::InfiniteDuration();
-  // By which this chief is known; null: by the plan's.
+  // The cluster specs that this chief knows; null: the plan's.
   std::shared_ptr<const KnownClusterSpecs> clusters = nullptr;
   bool record_losses = false;   // those of short jobs always are
   bool waits_for_disk = false;  // CheckpointerOptions::waits_for_disk
-  // Of a job whose shards have copies: where they are now, by shard.
+  // For a job whose shards have copies: their current places, by shard.
   std::function<std::vector<ShardPlace>()> shard_places = nullptr;
-  // Of such a job, once it is over: which of the other places have not answered that, and why.
+  // For such a job, once it is over: the other places that have not answered that, with reasons.
   std::function<std::string()> unfinished_places = nullptr;
-  // Of a chief that stood by: whether it may announce a view of this term.
+  // For a chief that stood by: OK if it may announce a view of this term.
   std::function<absl::Status(uint64_t term)> may_take = nullptr;
-  // Of the same: the step shard has accepted this chief's view of this term.
+  // For the same: called when the step shard has accepted this chief's view of this term.
   std::function<void(uint64_t term)> on_taken = nullptr;
-  const StandbyCallers* callers = nullptr;  // those until now; outlives the job
-  // Of the lease at the step shard, which the next run of the job inherits. Null: the job's own.
+  const StandbyCallers* callers = nullptr;  // before the job; outlives it
+  // Runs the lease at the step shard, which the next run of the job inherits. Null: `executor`.
   Executor* lease_executor = nullptr;
 };
 
@@ -75,20 +75,19 @@ struct JobInputs {
   StatusCallback on_end;           // once
 };
 
-// The controller owns it and what it points to; all of that outlives the phases.
+// The controller owns it and the objects it points to. All of them outlive the phases.
 struct JobState {
   explicit JobState(JobInputs in);
 
   absl::Duration now() const { return inputs.clock->Monotonic(); }
-  // To the log, the status and the summary.
+  // Writes a warning to the log, the status and the summary.
   void Warn(std::string text);
-  // Several times a second, and before each event: the time in which this process stood still is no
-  // time in which it waited for workers.
+  // Excludes time in which this process stood still from its waiting time for workers. Call it
+  // several times a second, and before each event.
   void ExcludeStandstill();
-  // Workers are lacking, or not: the job ends when that has lasted for too long.
+  // Ends the job when workers have been lacking (`is_short`) for the quorum deadline.
   void WatchShortage(bool is_short);
-  // Of a job whose workers come and go: the newest replica view to the record, the log and every
-  // shard.
+  // Of an elastic job: sends the newest replica view to the record, the log and every shard.
   void AnnounceReplicas();
 
   JobInputs inputs;
@@ -102,11 +101,11 @@ struct JobState {
   const std::unique_ptr<FolderClaim> claim;  // to the job's checkpoint folder
   bool has_begun = false;                    // training
 
-  // Once the step shard has accepted this chief. A job that goes back keeps it.
+  // Set once the step shard has accepted this chief. A job that goes back keeps it.
   std::shared_ptr<LeaseKeeper> lease;
-  // That of the newest view that is sent to the step shard, which may not have it yet.
+  // The command of the newest view sent to the step shard, which may not have it yet.
   Command announced;
-  // Once the shards are initialized.
+  // Set once the shards are initialized.
   InitializedShards initialized;
   std::optional<ViewKeeper> views;
 
@@ -117,7 +116,7 @@ struct JobState {
 
 StepLoopOptions MakeStepOptions(const JobState& job);
 CheckpointerOptions MakeCheckpointerOptions(JobState* job);
-// What those who register are told, as of the chief's command.
+// The reply to tasks that register, as of the chief's command.
 RegisterTaskReply MakeRegistration(const JobState& job);
 
 }  // namespace lockstep::chief

@@ -1,4 +1,4 @@
-// What a user should look at although the job goes on: for status and summary. Pure. Not
+// JobWarnings keeps the newest warnings of a running job for status and summary. Pure. Not
 // thread-safe.
 #pragma once
 
@@ -24,7 +24,7 @@ class JobWarnings {
   const std::deque<Warning>& newest() const { return newest_; }
 
  private:
-  // A status is sent several times a second; the log has all of them.
+  // A status is sent several times a second; the log has all warnings.
   static constexpr size_t kKept = 20;
 
   std::deque<Warning> newest_;

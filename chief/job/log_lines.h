@@ -1,6 +1,6 @@
-// What the log, a warning or an error says when something happens to a job. Pure.
+// Texts of log lines, warnings and errors for the events of a job. Pure.
 //
-// StatusReporter has the words for what a job is and waits for.
+// StatusReporter has the texts for the state of a job.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@ std::string LossWarning(GlobalStep step);
 std::string ShrinkWarning(uint32_t required, uint32_t planned, absl::string_view missing);
 // "from step 40 on 2 replicas share the global batch: workers 1 and 2 (view 3)".
 std::string ReplicaViewLine(const ReplicaView& view);
-// Why the job ends. `shortage` names who is missing. PeersLost.
+// The error that ends the job. `shortage` names the missing workers. PeersLost.
 absl::Status TooFewWorkers(absl::string_view shortage, OnShortage policy);
 absl::Status TooFewWorkersFor(absl::Duration lacking, absl::string_view shortage);
 
@@ -46,7 +46,7 @@ std::string SaveSkippedWarning(GlobalStep version);
 std::string SaveFailedWarning(GlobalStep version, const absl::Status& why);
 absl::Status LastSaveFailed(absl::Duration failing, const absl::Status& why);
 
-// End. Empty: the outcome itself says it, or the job goes back to a checkpoint.
+// End. Empty: the outcome has the text, or the job goes back to a checkpoint.
 std::string EndLine(const absl::Status& outcome, Told told, bool goes_back);
 
 }  // namespace lockstep::chief

@@ -1,4 +1,4 @@
-// Whether the step at hand can close, as far as the chief knows.
+// QuorumWatch evaluates whether the current step can close, as far as the chief knows.
 //
 // Lives on the executor's thread.
 #pragma once
@@ -17,21 +17,21 @@ class QuorumWatch {
   // `membership` and `views` outlive the watch.
   QuorumWatch(const QuorumRules& rules, Membership* membership, const ViewKeeper* views);
 
-  // For `step`, which never goes back. Call it after successors of lost workers have been let in.
+  // `step` never goes back. Call it after successors of lost workers have been admitted.
   const Quorum& Evaluate(GlobalStep step);
-  // As of the last Evaluate; until then of a job that lacks nobody.
+  // The result of the last Evaluate; before it, that of a job that lacks no worker.
   const Quorum& quorum() const { return quorum_; }
   // Workers that can push for the step.
   uint32_t CountAble(GlobalStep step);
   OnShortage on_shortage() const { return rules_.on_shortage; }
 
-  // What the shards said that `step` waits for; `reaches_all`: grants reach every shard. With a
-  // token queue two in a row that find every able worker waiting for a token while variables are
-  // open prove that the step is stalled: the shards answer one after another, so one is no proof.
+  // Adds the shards' answers about `step`. `reaches_all`: grants reach every shard. For a token
+  // queue it detects a stall: in two answers in a row every able worker waits for a token while
+  // variables are open. The shards answer one after another, so one answer is no proof.
   void AddProgress(GlobalStep step, const ProgressByShard& progress, bool reaches_all);
 
  private:
-  // Answers in a row that found every worker waiting, at this step, with the same members.
+  // Consecutive answers with every worker waiting, at this step, with the same members.
   struct Stall {
     GlobalStep step;
     uint64_t membership = 0;

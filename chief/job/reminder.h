@@ -1,4 +1,4 @@
-// When to say again that something is still awaited. Pure.
+// Reminder decides when to report again that something is still awaited. Pure.
 #pragma once
 
 #include "absl/time/time.h"

@@ -1,4 +1,4 @@
-// What happened in this run so far: for the progress line, the status and the summary.
+// RunRecord holds the results of this run so far for the progress line, the status and the summary.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 namespace lockstep::chief {
 
 struct RunRecord {
-  // The job goes back to a checkpoint, from which this run goes on at `start`: takes over what
-  // stays true of the run before. Evaluations of later versions do not: these are made anew.
+  // The job goes back to a checkpoint, and this run continues from it at `start`. Copies the facts
+  // of the run before that still hold. Evaluations of later versions are made again.
   void GoOnFrom(const RunRecord& before, std::string restored);
-  // In place of an evaluation of the same version, if there is one.
+  // Replaces an evaluation of the same version, if there is one.
   void AddEvaluation(const EvaluationTotals& totals);
 
   GlobalStep start;
@@ -33,10 +33,10 @@ struct RunRecord {
   uint64_t stale = 0;
   std::vector<EvaluationTotals> evaluations;  // as they ended
   std::string checkpoint;                     // the last one; empty: none yet
-  std::string save_error;     // why the newest save failed; empty after one that succeeded
+  std::string save_error;                     // of the newest save; empty: it succeeded
   std::string restored_from;  // the checkpoint that this run goes on from; empty: none
   JobWarnings warnings;
-  std::vector<ReplicaView> replica_views;  // of a job whose workers come and go, as they followed
+  std::vector<ReplicaView> replica_views;  // of an elastic job, in order
 };
 
 }  // namespace lockstep::chief

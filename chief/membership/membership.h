@@ -1,5 +1,5 @@
-// Which workers are there: who registered, under which incarnation, when last heard of. A worker
-// that is silent for longer than the lease is lost; its successor comes with a new incarnation.
+// Membership records the registered workers with their incarnations and leases. A worker that is
+// silent for longer than the lease is lost; its successor comes with a new incarnation.
 // Pure: time is an argument and never goes back. Not thread-safe.
 #pragma once
 
@@ -23,16 +23,16 @@
 
 namespace lockstep::chief {
 
-// What a worker says about itself with each heartbeat.
+// The report of a worker about itself with each heartbeat.
 struct WorkerReport {
   GlobalStep local_step;
   std::string waiting_for;  // empty: computing
   uint64_t examples = 0;
   uint64_t accepted = 0;
   uint64_t stale = 0;
-  bool out_of_data = false;  // from then on it pushes nothing, not even with local_step
-  bool ready = false;        // data and towers are there
-  bool departing = false;    // goes on until a replica view leaves it out
+  bool out_of_data = false;  // it pushes nothing any more, not even with local_step
+  bool ready = false;        // data and towers are loaded
+  bool departing = false;    // works until a replica view leaves it out
   GroupViewId failed_view;   // in which the reduction of local_step failed; its view is 0: none
 };
 
@@ -45,12 +45,12 @@ struct MemberRecord {
   std::string host;  // empty: it has registered with the previous chief
   int64_t pid = 0;
   absl::Duration last_heard;       // registration or heartbeat
-  absl::Duration alive_at;         // the process existed then, for certain
-  absl::Duration not_lost_before;  // of one that has not been heard of since it was taken in
-  bool is_inherited = false;       // kLive: a member of the chief before
+  absl::Duration alive_at;         // the process certainly existed at this time
+  absl::Duration not_lost_before;  // of a member not heard of since its admission
+  bool is_inherited = false;       // kLive: a member of the previous chief
   bool is_awaited = false;         // is_inherited: silent since
   absl::Duration lost_since;       // kLost
-  bool has_left = false;           // kLost: it said so
+  bool has_left = false;           // kLost: it called Leave
   WorkerReport report;             // of the last heartbeat of this incarnation
 };
 
@@ -73,46 +73,46 @@ class Membership {
   // `addresses` by worker index.
   Membership(std::vector<std::string> addresses, absl::Duration lease, absl::Duration now);
 
-  // A worker that the cluster did not have comes in behind those it had, or one of them has moved.
+  // Sets the new address of a worker, or appends a worker that the cluster did not have.
   void SetAddress(WorkerIndex worker, const std::string& address);
 
-  // A process asks to be worker `worker`; it asks again until its job begins, and that counts as a
-  // heartbeat. ALREADY_EXISTS naming host and pid when the holder of the index existed after the
+  // A process asks to be worker `worker`. It asks again until its job begins; each call counts as a
+  // heartbeat. ALREADY_EXISTS naming host and pid if the holder of the index existed after the
   // newcomer first asked, as NoteAlive says. INVALID_ARGUMENT for an index outside the cluster.
-  // `came`: when the call came, of one that has waited: its process may have died since.
+  // `came`: arrival time of a call that has waited; its process may have died since.
   absl::StatusOr<Admission> Register(WorkerIndex worker, Incarnation incarnation,
                                      const std::string& host, int64_t pid, absl::Duration now,
                                      std::optional<absl::Duration> came = std::nullopt);
 
-  // A member that an earlier chief had: it is live, and has `grace` at least, or its lease, to be
-  // heard of. Once another process asks for its index, only its lease counts, from when that asked
-  // first, or from a later call of the member's own. A process that has registered already waits as
-  // well: its registration may have come late, from a process before the member. `callers`: until
+  // Makes a member of an earlier chief live. It is lost after a silence of `grace` or its lease,
+  // the longer one. Once another process asks for its index, only its lease counts, from that
+  // process's first call or the member's own later one. A process that has registered already
+  // waits, too: its late registration may be from a process before the member. `callers`: until
   // now; may be null.
   void Adopt(const LiveMember& member, absl::Duration now,
              absl::Duration grace = absl::ZeroDuration(), const StandbyCallers* callers = nullptr);
 
-  // ABORTED when this incarnation is not (or no longer) the live holder of the index. It may come
-  // late, from a process that has died since.
+  // ABORTED if this incarnation is not (or no longer) the live holder of the index. The call may
+  // come late, from a process that has died since.
   absl::Status Heartbeat(WorkerIndex worker, Incarnation incarnation, WorkerReport report,
                          absl::Duration now);
 
-  // A call has shown that this process existed at `when`. Nothing for another one than the holder.
+  // A call has shown that this process existed at `when`. Ignored unless it holds the index.
   void NoteAlive(const LiveMember& process, absl::Duration when);
 
   // The process ends and has said so: its lease ends now. ABORTED as for Heartbeat.
   absl::Status Leave(WorkerIndex worker, Incarnation incarnation, absl::Duration now);
 
-  // Takes out those whose lease has ended; returns them. Call it several times a second: time in
-  // which this process stood still counts against nobody.
+  // Removes the members whose lease has ended, and returns them. Call it several times a second, so
+  // that time in which this process stood still counts against no member.
   std::vector<WorkerIndex> Expire(absl::Duration now);
 
   std::vector<LiveMember> Live() const;
 
-  // NoteStart and CountFor take the step at hand, which never goes back, and forget earlier steps.
+  // NoteStart and CountFor take the current step, which never goes back, and forget earlier steps.
   // Notes that the process begins at this step without a token.
   void NoteStart(const LiveMember& member, GlobalStep step);
-  // Able are those of `members`, live or not, that have data.
+  // Counts as able the `members` that have data, live or not.
   ReplicaCounts CountFor(GlobalStep step, absl::Span<const LiveMember> members);
 
   // The number of times that the answer of Live changed.
@@ -126,11 +126,11 @@ class Membership {
 
   const absl::Duration lease_;
   std::vector<MemberRecord> members_;
-  // By worker: processes that want the index while another one holds it, and when they first asked.
+  // By worker: processes that want an index held by another one, with the time of the first call.
   std::vector<std::map<Incarnation, absl::Duration>> contenders_;
   uint64_t changes_ = 0;
   std::set<std::pair<GlobalStep, Incarnation>> starts_;
-  std::multiset<GlobalStep> lost_tokens_;  // their steps, of those whose data ended
+  std::multiset<GlobalStep> lost_tokens_;  // steps of tokens of workers without data
   StandstillWatch standstill_;
 };
 

@@ -1,10 +1,10 @@
-// Whether the step at hand can still close, given who is there. Pure.
+// EvaluateQuorum decides whether the current step can still close with the present workers. Pure.
 //
-// With one token per replica a replica gives a step one gradient, so replicas are counted: those
-// that live and have data. With a token queue tokens are counted (tensorflow#20342): each token of
-// a step, and each start at it, allows one gradient with its local_step, and a worker that leaves
-// with one takes it away. Those who are left may push several times, so it does not matter how many
-// they are, as long as there are as many tokens as the step needs gradients.
+// With one token per replica, a replica pushes one gradient per step, so live replicas with data
+// are counted. With a token queue, tokens are counted (tensorflow#20342). Each token of a step, and
+// each start at it, allows one gradient with its local_step. A worker that leaves with a token
+// takes it away. The remaining workers may push several times, so their number does not matter if
+// there are as many tokens as the step needs gradients.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace lockstep::chief {
 
 enum class OnShortage {
   kWait,    // for a successor
-  kShrink,  // go on with as many gradients as there are replicas that can push, at least one
+  kShrink,  // continue with one gradient per replica that can push, at least one
   kAbort,   // end the job
 };
 
@@ -30,25 +30,24 @@ struct QuorumRules {
 };
 
 struct ReplicaCounts {
-  uint32_t replicas = 0;     // that the job has
+  uint32_t replicas = 0;     // of the job
   uint32_t able = 0;         // live and have data
   uint32_t out_of_data = 0;  // live, and push no more gradients
-  // Of the step at hand: processes that began at it, without a token; tokens that went with
-  // workers whose data ended. A worker that died is not among these: whether it had pushed nobody
-  // knows.
+  // Of the current step: processes that began at it without a token; tokens lost with workers whose
+  // data ended. Workers that died are not included: it is not known whether they had pushed.
   int64_t starts = 0;
   int64_t lost_tokens = 0;
-  // Everybody who is able waits for a token, there is none, and the step is open: then a token went
-  // with somebody who died.
+  // All able workers wait for a token, none is left, and the step is open: a worker that died had a
+  // token.
   bool stalled = false;
 };
 
 struct Quorum {
-  // Gradients that the step can have in all, at most; 0 when nobody is able.
+  // The most gradients that the step can get in all; 0 if no worker is able.
   int64_t possible = 0;
   bool is_short = false;
   uint32_t required = 1;  // for the grant of the step
-  bool must_end = false;  // there is nothing to wait for, or it is not wanted
+  bool must_end = false;  // waiting is useless, or the policy is kAbort
 };
 
 Quorum EvaluateQuorum(const QuorumRules& rules, const ReplicaCounts& counts, GlobalStep step);

@@ -1,4 +1,4 @@
-// Who shares the global batch of a job whose workers come and go (sync.min_replicas). Pure.
+// Chooses the replicas that share the global batch of an elastic job (sync.min_replicas). Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ struct ReplicaRules {
   int64_t towers = 1;  // of each worker
 };
 
-// The replicas of a view: as many of `candidates` as the global batch divides over evenly, those
-// of `current` first, then the lowest indices; ascending. Empty when fewer than min_replicas could
-// take part. `candidates` ascend, each once; `current` may be null.
+// Returns the replicas of a view, ascending: the largest number of `candidates` that divides the
+// global batch evenly. It takes those of `current` first, then the lowest indices. Empty if fewer
+// than min_replicas could take part. `candidates` ascend, each once; `current` may be null.
 std::vector<WorkerIndex> ChooseReplicas(const ReplicaRules& rules,
                                         absl::Span<const WorkerIndex> candidates,
                                         const ReplicaView* current);
 
-// The view of these workers. Not empty (CHECK).
+// Returns the view of these workers. `workers` is not empty (CHECK).
 ReplicaView MakeReplicaView(const ReplicaRules& rules, uint64_t number, GlobalStep first,
                             std::vector<WorkerIndex> workers);
 

@@ -1,6 +1,6 @@
-// Which worker processes have called a chief before it knew its members: while it stands by, and
-// while it takes over. A worker that lives asks all chiefs in turn while none commands, so when
-// this one knows the members it knows who of them has been silent.
+// StandbyCallers records the worker processes that call a chief before it knows its members: while
+// it stands by or takes over. A live worker asks all chiefs in turn while none commands. So the
+// chief can tell which members have been silent once it knows the members.
 // Pure: times are arguments, of one monotonic clock. Not thread-safe.
 #pragma once
 
@@ -23,8 +23,8 @@ class StandbyCallers {
   static constexpr size_t kMaxWorkers = 65'536;
   static constexpr size_t kMaxProcesses = 16;  // of a worker
 
-  // A process that has not called for 10 s is forgotten. Callers have not been checked: what is
-  // beyond the limits is not noted.
+  // Forgets a process that has not called for 10 s. Callers are not checked yet, so calls beyond
+  // the limits are ignored.
   void RecordCall(WorkerIndex worker, Incarnation incarnation, absl::Duration now);
   ProcessCalls Of(WorkerIndex worker, absl::Duration now) const;
 

@@ -1,4 +1,4 @@
-// Which shard hosts which variable.
+// Assigns each variable to the shard that hosts it.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace lockstep::chief {
 
 enum class PlacementRule {
-  // The largest variable first, each to the shard with the fewest bytes so far; of equal variables
-  // the earlier one first.
+  // The largest variable first, each to the shard with the fewest bytes so far; among equal
+  // variables the earlier one first.
   kBalanced,
   // In their order, each to the shard with the fewest elements so far: tensorpack's
   // LeastLoadedDeviceSetter.
@@ -25,12 +25,12 @@ enum class PlacementRule {
 struct VariableSize {
   int64_t bytes = 0;
   int64_t elements = 0;
-  std::optional<ShardIndex> shard = std::nullopt;  // that it is on, whatever the rule
+  std::optional<ShardIndex> shard = std::nullopt;  // given; overrides the rule
 };
 
-// One shard per variable, in their order. Of equal shards the lowest. What is given counts as load
-// before anything is assigned by bytes, and in its turn where the order is that of the variables.
-// At least one shard; those that are given exist (CHECK).
+// Returns one shard per variable, in their order; among equal shards the lowest. Variables with a
+// given shard count as load: under kBalanced before the others are assigned, else in their turn.
+// `num_shards` is at least 1; given shards exist (CHECK).
 std::vector<ShardIndex> AssignShards(absl::Span<const VariableSize> variables, uint32_t num_shards,
                                      PlacementRule rule);
 

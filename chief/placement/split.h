@@ -1,4 +1,4 @@
-// Where a large variable is cut by rows, so that its parts can live on several shards.
+// Splits a large variable by rows into parts that can be on several shards.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ struct RowRange {
   friend bool operator==(const RowRange&, const RowRange&) = default;
 };
 
-// Consecutive parts of at most `max_part_bytes` each (but at least one row), the fewest there can
-// be, no two of which differ by more than a row. They do not depend on the number of shards, so
-// that a checkpoint of them restores onto any number. One part, perhaps empty, for a variable that
-// fits. `row_bytes` and `max_part_bytes` are positive (CHECK).
+// Returns the fewest consecutive parts of at most `max_part_bytes` each, but at least one row.
+// Their sizes differ by at most one row. They do not depend on the number of shards, so a
+// checkpoint restores onto any number. A variable that fits has one part, perhaps empty.
+// `row_bytes` and `max_part_bytes` are positive (CHECK).
 std::vector<RowRange> SplitRows(int64_t num_rows, int64_t row_bytes, int64_t max_part_bytes);
 
 }  // namespace lockstep::chief

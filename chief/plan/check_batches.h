@@ -1,4 +1,4 @@
-// Whether data.transform makes enough batches.
+// Checks that data.transform makes enough batches.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace lockstep::chief {
 
-// The job is complete. INVALID_ARGUMENT where a worker's data end before the last step, or where
-// its batches differ in size.
+// The job is complete. INVALID_ARGUMENT if a worker's data end before the last step, or if its
+// batches differ in size.
 absl::Status CheckBatches(const JobDef& job, const DatasetSizes& examples, int64_t num_workers,
                           GlobalStep max_steps);
 

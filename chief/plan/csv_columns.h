@@ -1,4 +1,4 @@
-// Which columns the model of a CSV file was trained on.
+// Records the columns of a CSV file that the model is trained on.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace lockstep::chief {
 
 // Sets data.csv.columns of a job whose training files have these columns beside the label; without
-// a header, none. INVALID_ARGUMENT where the job names others. Does nothing to a job without CSV
+// a header, none. INVALID_ARGUMENT if the job names others. Does nothing to a job without CSV
 // files.
 absl::Status SetColumns(const std::vector<std::string>& columns, JobDef* job);
 

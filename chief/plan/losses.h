@@ -1,4 +1,4 @@
-// What a plan takes from the job's losses, or from its one optimizer.
+// The values that a plan derives from the job's losses, or from its only optimizer.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace lockstep::chief {
 
-// Tells each variable, in all its parts, which loss trains it, and when it is that one's turn.
-// `losses` as AssignLosses returns them.
+// Sets the loss that trains each variable, in all its parts, and the turns of the losses. `losses`
+// as AssignLosses returns them.
 void SetTurns(const JobDef& job, const ModelGraph& graph, absl::Span<const uint32_t> losses,
               Placement* placement);
 
-// Of each shard: which of its variables get gradients in a step.
+// By shard: the turns in which its variables get gradients.
 std::vector<GradientTurns> TurnsOfShards(const Placement& placement);
 
-// That of the step's loss, whose schedule counts the steps of all.
+// Returns the learning rate of a step's loss. Its schedule counts the steps of all losses.
 std::function<float(GlobalStep)> LearningRateOf(const JobDef& job);
 
 // The kind, as in a manifest: "rmsprop", or "generator: rmsprop, discriminator: adam".

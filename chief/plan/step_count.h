@@ -1,4 +1,4 @@
-// How many steps a job has.
+// Counts the steps of a job.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace lockstep::chief {
 
-// max_steps of the job, or what data_epochs are in steps, rounded up. The job is complete.
-// INVALID_ARGUMENT naming data_epochs where these are more steps than can be counted; errors of
+// Returns max_steps of the job, or data_epochs in steps, rounded up. The job is complete.
+// INVALID_ARGUMENT naming data_epochs if they are more steps than can be counted; errors of
 // LoadScheduleOf and of CountGroups.
 absl::StatusOr<GlobalStep> CountSteps(const JobDef& job, const DatasetSizes& examples,
                                       int64_t num_workers);

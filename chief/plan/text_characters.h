@@ -1,4 +1,4 @@
-// Which characters the model of a text knows, and their numbers.
+// Sets the characters that the model of a text knows, and their numbers.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace lockstep::chief {
 
-// What is known of the characters of a job's text.
+// The characters of a job's text, by source.
 struct TextCharacters {
   std::string occurring;   // in the text
   std::string named;       // by the job file; empty: it names none
-  std::string job_before;  // the job that it goes on from, as in a manifest; empty: none
+  std::string job_before;  // the job that it continues, as in a manifest; empty: none
 };
 
 // Sets data.text.characters to those that the job file names, to those of the job before, or to
-// those that occur. INVALID_ARGUMENT where a character would change its number or has none. Does
+// those that occur. INVALID_ARGUMENT if a character would change its number or has none. Does
 // nothing to a job without a text.
 absl::Status SetCharacters(const TextCharacters& characters, JobDef* job);
 

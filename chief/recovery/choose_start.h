@@ -1,4 +1,4 @@
-// Where a chief that starts begins, from what it finds at the shards. Pure.
+// Chooses the start point of a chief from the views that the shards report. Pure.
 #pragma once
 
 #include <vector>
@@ -10,22 +10,22 @@
 namespace lockstep::chief {
 
 enum class StartPoint {
-  kTakeOver,     // at the shards as they are; FindProgress says whether they belong together
+  kTakeOver,     // at the shards as they are; FindProgress checks that they belong together
   kAsSpecified,  // at the spec's checkpoint, or at the initial values
-  kDone,         // nowhere: the checkpoint of the last step exists, and the shards do not say more
+  kDone,         // nowhere: the checkpoint of the last step exists, and no shard is to be used
   kPlanAfresh,   // kSucceed: the spec is too old
 };
 
-// From what each shard answers to GetView. Under kResume a shard counts as trained when its step is
-// not 0: it may have been restored there, which is as good; and shards that do not belong together
-// start as specified, all of them.
+// `seen`: the shards' answers to GetView. Under kResume a shard counts as trained if its step is
+// not 0; a restored step is as good as a trained one. Under kResume, if the shards do not belong
+// together, all of them start as specified.
 //
-// FAILED_PRECONDITION under kBegin: a beginning would bury the checkpoints of an earlier run.
+// FAILED_PRECONDITION under kBegin: the folder has checkpoints of an earlier run.
 absl::StatusOr<StartPoint> ChooseStart(const RecoverySpec& spec,
                                        const std::vector<SetViewReply>& seen);
 
-// The spec with which the chief starts so: without its checkpoint where it takes over, and in an
-// epoch of its own where shards have variables that are not the spec's.
+// Returns the spec for this start. It has no checkpoint if the chief takes over. It has a new epoch
+// if shards have variables that are not the spec's.
 RecoverySpec RecoverySpecFor(StartPoint start, RecoverySpec spec,
                              const std::vector<SetViewReply>& seen);
 

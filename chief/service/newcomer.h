@@ -1,4 +1,4 @@
-// Whether a process that registers can be a worker of this job at all.
+// Checks that a process that registers can be a worker of this job.
 #pragma once
 
 #include "absl/status/status.h"
@@ -14,14 +14,14 @@ namespace lockstep::chief {
 absl::Status CheckNewcomer(const RegisterTaskRequest& request, const KnownClusterSpecs& clusters,
                            bool is_elastic);
 
-// What a registration that waits needs of `request`, which has passed CheckNewcomer: of the cluster
-// specs the caller's own address alone, for TakeAddress, and no unknown fields. It takes less than
-// 4 KiB.
+// Returns the fields of `request` that a waiting registration needs. Of the cluster specs it keeps
+// only the caller's own address, for TakeAddress; it keeps no unknown fields. `request` has passed
+// CheckNewcomer. The result takes less than 4 KiB.
 RegisterTaskRequest ParkedPartOf(const RegisterTaskRequest& request);
 
-// The address of a worker that comes, or comes back, is that in its own cluster spec. While a
-// process of its index lives, it is a second one by mistake, and changes nothing. A worker that is
-// none of the members becomes one if the job is elastic.
+// Sets the address of a worker that registers, from its own cluster spec. Changes nothing while a
+// process of its index lives: the caller is then a second one by mistake. In an elastic job a
+// worker that is not a member becomes one.
 void TakeAddress(const RegisterTaskRequest& request, bool is_elastic, Membership* membership);
 
 }  // namespace lockstep::chief

@@ -1,4 +1,4 @@
-// What a worker's call may hold: common/base/limits.h, for the chief's methods.
+// Checks the sizes of a worker's call to the chief against common/base/limits.h.
 //
 // Pure.
 #pragma once
@@ -8,8 +8,8 @@
 
 namespace lockstep::chief {
 
-// INVALID_ARGUMENT naming the field, its size and the limit. Before anything in the request is
-// compared, stored or logged.
+// INVALID_ARGUMENT naming the field, its size and the limit. Call it before any part of the request
+// is compared, stored or logged.
 absl::Status CheckLimits(const RegisterTaskRequest& request);
 absl::Status CheckLimits(const HeartbeatRequest& request);
 

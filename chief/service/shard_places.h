@@ -1,4 +1,4 @@
-// Where the shards of a job with sync.ps_replicas are, as workers are told. Pure.
+// ShardPlaces holds the addresses of the shards of a job with sync.ps_replicas, for workers. Pure.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace lockstep::chief {
 
 class ShardPlaces {
  public:
-  // By shard. Whether that differs from what was set before.
+  // By shard. Returns whether an address differs from the previous ones.
   bool Set(std::vector<ShardPlace> shards) {
     const auto is_same = [](const ShardPlace& place, const ShardPlace& before) {
       return place.address() == before.address() && place.other_address() == before.other_address();

@@ -1,7 +1,7 @@
-// Which kept versions are still in use, and by how many; what nobody uses is released at every
-// shard, again until each has answered. At the step shard first, which gets the version's
-// evaluation: as long as it lacks that, all shards keep the version, and a chief that takes over
-// evaluates it again. Lives on the executor's thread.
+// Snapshots counts the users of each kept version. It releases an unused version at every shard,
+// again until each has answered, the step shard first, with the version's evaluation. Until the
+// step shard has that, all shards keep the version, and a chief that takes over evaluates it again.
+// Lives on the executor's thread.
 #pragma once
 
 #include <map>
@@ -23,14 +23,14 @@ class Snapshots {
   Snapshots(Command command, std::vector<PsControl*> shards, Executor* executor,
             const Clock* clock);
 
-  // The version exists and has this many users; with none it is released at once.
+  // The version exists and has this many users. Without users it is released at once.
   void Hold(GlobalStep version, int users);
-  // One of them is through with it.
+  // One user has finished with the version.
   void Release(GlobalStep version);
-  // It has been evaluated: the step shard keeps the result when the version is released. Before the
-  // evaluation's own Release.
+  // The version has been evaluated; the step shard keeps the result when the version is released.
+  // Call it before the evaluation's own Release.
   void NoteEvaluation(EvaluatedVersion evaluation);
-  // Repeats what is due. Several times a second.
+  // Repeats the due calls. Call it several times a second.
   void Tick();
 
  private:
