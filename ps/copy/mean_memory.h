@@ -1,5 +1,5 @@
-// Where a primary writes the means of its dense variables: one place for each variable, in memory
-// that a copy on this host reads, as far as there is some.
+// MeanMemory holds the buffers for the means of a primary's dense variables, one per variable. They
+// are in memory that a copy on this host reads, as far as it suffices.
 #pragma once
 
 #include <map>
@@ -12,13 +12,13 @@
 
 namespace lockstep::ps {
 
-// Not thread-safe. Tensors stay where they are for as long as the memory exists.
+// Not thread-safe. Tensors keep their addresses until the MeanMemory is destroyed.
 class MeanMemory {
  public:
   // `shared` may be null, and of any size.
   explicit MeanMemory(std::shared_ptr<shm::Segment> shared);
 
-  // The variable's, the same for each call.
+  // Returns the variable's buffer, the same at each call.
   MutableTensorView MeanOf(VariableId variable, DType dtype, const Shape& shape);
 
  private:

@@ -1,5 +1,5 @@
-// How many bytes of its state a primary sends to a new copy at the end of a step, so that the step
-// takes at most 1.5 times as long as without them.
+// StateBudget sets the bytes of state that a primary sends to a new copy at the end of a step. The
+// step takes at most 1.5 times as long as without them.
 //
 // Pure; not thread-safe.
 #pragma once
@@ -12,10 +12,10 @@ namespace lockstep::ps {
 
 class StateBudget {
  public:
-  // `least_bytes`: of a part, however short the steps are.
+  // `least_bytes`: the minimum of a part, for steps of any length.
   StateBudget(uint64_t state_bytes, uint64_t least_bytes);
 
-  // Of the next part: at most an eighth of the state, and twice the part before.
+  // Bytes of the next part: at most an eighth of the state, and twice the part before.
   uint64_t next_bytes() const { return next_bytes_; }
   // A step took `step` without its part, and sending the part's `bytes` took `part`.
   void OnPart(absl::Duration step, uint64_t bytes, absl::Duration part);

@@ -1,6 +1,6 @@
-// Which bytes of a shard's state a new copy gets next: of one variable after the other some
-// elements, with their value and all their slots. A step changes the value of an element by its
-// slots, so that these must not come in a later part than the value.
+// StatePlan chooses the next bytes of a shard's state for a new copy. It takes elements of one
+// variable after the other, each with its value and all its slots. A step changes the value of an
+// element by its slots, so the slots must not come in a later part than the value.
 //
 // Pure; not thread-safe.
 #pragma once
@@ -33,9 +33,9 @@ class StatePlan {
     uint64_t num_bytes;  // of each
   };
 
-  std::vector<VariableState> variables_;  // that have bytes
+  std::vector<VariableState> variables_;  // those with bytes
   uint64_t num_bytes_ = 0;
-  size_t variable_ = 0;  // the first that is not sent
+  size_t variable_ = 0;  // the first one not sent completely
   uint64_t offset_ = 0;  // in each of its tensors
 };
 

@@ -1,6 +1,6 @@
-// What every push was told, so that a repeated message gets the same answer and changes nothing.
-// The key is (worker, tower, incarnation, push_seq) and the variable; a pusher makes one push after
-// another, so the newest few are remembered and older ones are over.
+// PushLedger records the status of every push, so that a repeated message gets the same answer and
+// changes nothing. The key is (worker, tower, incarnation, push_seq) and the variable. A pusher
+// makes one push after another, so the ledger keeps the newest few; older ones are over.
 //
 // Not thread-safe.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace lockstep::ps {
 
-// Who makes one push after another: a worker, or in an asynchronous job each of its towers.
+// A source of successive pushes: a worker, or in an asynchronous job each of its towers.
 struct Pusher {
   WorkerIndex worker;
   uint32_t tower = 0;
@@ -42,21 +42,21 @@ struct PushKey {
 
 class PushLedger {
  public:
-  // Pushes of one incarnation and tower that are remembered.
+  // The number of pushes kept per incarnation and tower.
   static constexpr int kWindow = 4;
 
   enum class Age {
     kNew,      // the first message of a push: the pusher has given up its earlier ones
     kCurrent,  // another message of the pusher's newest push
-    kOver,     // a newer push began: what is undecided never counts
+    kOver,     // a newer push began: undecided variables never count
   };
 
   explicit PushLedger(size_t num_variables) : num_variables_(num_variables) {}
 
-  // Notes that a message of the push was seen. Another incarnation than the last one of this pusher
-  // starts afresh. INVALID_ARGUMENT: the push had another local_step before. OUT_OF_RANGE: it is
-  // further ahead of the newest than pushes get lost (common/base/limits.h); nothing is noted of
-  // it.
+  // Notes that a message of the push was seen. A new incarnation of this pusher discards the
+  // records of the last one. INVALID_ARGUMENT: the push had another local_step before.
+  // OUT_OF_RANGE: it is further ahead of the newest push than lost pushes can explain
+  // (common/base/limits.h); it is not noted.
   absl::StatusOr<Age> Open(const PushKey& key, GlobalStep local_step);
 
   // kPending while undecided. kStale for an old push that left a variable undecided or is no longer

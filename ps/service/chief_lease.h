@@ -1,5 +1,5 @@
-// Whether a chief commands the job: its lease, as the step shard keeps it for those that stand by.
-// It decides nothing about calls: the shard accepts them by job, term and incarnation alone.
+// ChiefLease is the lease of the chief that commands the job; the step shard keeps it for standbys.
+// It does not affect calls: the shard accepts them by job, term and incarnation alone.
 //
 // Pure: times are arguments, of one monotonic clock. Not thread-safe.
 #pragma once
@@ -21,19 +21,19 @@ struct LeaseHolder {
 
 class ChiefLease {
  public:
-  // The shard has accepted a call of this chief. A lower term than that of the holder changes
-  // nothing; an equal one of another chief neither, unless the lease has ended. A chief that has
-  // released its lease, or ended the job, has none any more.
+  // The shard has accepted a call of this chief. A term below the holder's changes nothing. An
+  // equal term of another chief changes nothing unless the lease has ended. A chief that has
+  // released its lease, or ended the job, gets no lease again.
   void Renew(const LeaseHolder& holder, absl::Duration now);
-  // The holder ends its lease: it leaves the job to the next chief. Of another chief, nothing.
+  // The holder ends its lease and leaves the job to the next chief. Ignored from another chief.
   void Release(Incarnation chief);
-  // The job is over, with what every process ends with.
+  // The job is over; every process ends with this exit code and reason.
   void EndJob(int exit_code, std::string reason);
-  // EndJob, where this chief is the holder.
+  // EndJob if this chief is the holder.
   void EndJob(Incarnation chief, int exit_code, std::string reason);
 
   CommandStatus Status(absl::Duration now) const;
-  // Infinite where no lease runs.
+  // Infinite if no lease runs.
   absl::Duration Left(absl::Duration now) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the chief's calls do to its lease at the step shard.
+// Applies the chief's calls to its lease at the step shard.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,10 +8,10 @@
 
 namespace lockstep::ps {
 
-// The shard has accepted the view: of the step shard it begins or renews the chief's lease.
+// Call it when the shard has accepted the view. At the step shard it begins or renews the lease.
 void NoteView(const SetViewRequest& view, CommandWatch* watch);
 
-// Errors of Shard::TermOf. INVALID_ARGUMENT: an end that is none.
+// Errors of Shard::TermOf. INVALID_ARGUMENT: `end` is not valid.
 absl::StatusOr<RenewLeaseReply> HandleRenewLease(const Shard& shard,
                                                  const RenewLeaseRequest& request,
                                                  CommandWatch* watch);

@@ -1,6 +1,6 @@
-// When a ps ends for its chief's sake: one whose chief does not come back, and one that is told to
-// end. Pure: times are arguments, of one monotonic clock that does not count the time in which this
-// process stood still. Thread-safe.
+// OrphanWatch decides when a ps ends: its chief does not come back, or it was signalled and no save
+// is awaited. Pure: times are arguments, of one monotonic clock that does not count the time in
+// which this process stood still. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -19,21 +19,21 @@ class OrphanWatch {
 
   // A chief has called.
   void Called(absl::Duration now);
-  // The chief waits for work that takes long, such as a restore, from `begins` to `ends`: it is not
-  // silent meanwhile.
+  // The chief waits for long work, such as a restore, between BeginWork and EndWork. It does not
+  // count as silent meanwhile.
   void BeginWork(absl::Duration now);
   void EndWork(absl::Duration now);
 
-  // Whether a chief called once and has been silent for longer than the timeout since.
+  // Returns whether a chief has called and then been silent for the timeout.
   bool IsOrphan(absl::Duration now) const;
-  // UNAVAILABLE for an orphan: what the process ends with.
+  // UNAVAILABLE: the error with which an orphan exits.
   absl::Status Ended() const;
 
   // The ps is signalled to end. Slurm, `kubectl delete` and a host that shuts down signal all
-  // processes of a job at once. The chief then saves the state of the ps, when a save that is under
-  // way has ended. Once.
+  // processes of a job at once. The chief then saves the state of the ps after any save under way.
+  // Call it once.
   void Signalled(absl::Duration now);
-  // Whether a ps that was signalled still has to serve.
+  // Returns whether a signalled ps still has to serve, so that the chief can save its state.
   bool MayBeSaved(absl::Duration now) const;
 
  private:
@@ -41,9 +41,9 @@ class OrphanWatch {
   mutable absl::Mutex mutex_;
   bool was_called_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration last_call_ ABSL_GUARDED_BY(mutex_);
-  int works_ ABSL_GUARDED_BY(mutex_) = 0;  // that have begun and not ended
+  int works_ ABSL_GUARDED_BY(mutex_) = 0;  // calls of BeginWork without EndWork
   std::optional<absl::Duration> signalled_ ABSL_GUARDED_BY(mutex_);
-  // When the work that had begun before the signal was over.
+  // The time when the work begun before the signal ended.
   std::optional<absl::Duration> idle_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// What a call under a lock leaves to be done after it: completion callbacks, and memory to let go.
+// Work deferred until a lock is released: completion callbacks to run, and memory to release.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,7 @@ namespace lockstep::ps {
 // Filled under the lock, run once without it, by the same thread.
 class DeferredCallbacks {
  public:
-  // What was put in must have been run (CHECK): a callback that is forgotten is a caller that waits
-  // for ever.
+  // Everything added must have been run (CHECK): the caller of a forgotten callback waits for ever.
   ~DeferredCallbacks() { LOCKSTEP_CHECK(actions_.empty() && memory_.empty() && tensors_.empty()); }
 
   template <typename T>
@@ -29,14 +28,14 @@ class DeferredCallbacks {
     });
   }
   void LetGo(std::shared_ptr<const void> memory) { memory_.push_back(std::move(memory)); }
-  // For tensors to let go, to be appended.
+  // Append tensors to release here.
   absl::InlinedVector<Tensor, 4>* tensors() { return &tensors_; }
 
-  // In the order in which they were put in.
+  // Runs the callbacks in the order in which they were added, and releases the memory.
   void Run() {
     memory_.clear();
     for (auto& action : std::exchange(actions_, {})) action();
-    tensors_.clear();  // large: nobody waits for their pages to be unmapped
+    tensors_.clear();  // last: unmapping their pages takes long
   }
 
  private:
@@ -45,7 +44,7 @@ class DeferredCallbacks {
   absl::InlinedVector<Tensor, 4> tensors_;
 };
 
-// Holds the lock, and runs what was deferred under it as soon as it is released.
+// Holds the lock, and runs the deferred work as soon as the lock is released.
 class ABSL_SCOPED_LOCKABLE DeferringLock {
  public:
   explicit DeferringLock(absl::Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) {

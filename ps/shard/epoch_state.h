@@ -1,4 +1,4 @@
-// What a shard hosts in one epoch: its variables, and who owns what changes from step to step.
+// EpochState is a shard's state in one epoch: its variables, and the objects that change per step.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@
 namespace lockstep::ps {
 
 struct EpochState {
-  // What the shard has for all its epochs, and outlives them.
+  // Objects of the shard for all its epochs; they outlive the epochs.
   struct Host {
     absl::Mutex* mu;
     const ShardOptions* options;
@@ -36,27 +36,26 @@ struct EpochState {
 
   const Host host;
   absl::Mutex& mu;     // the shard's
-  MemoryClaim memory;  // given back after what is in it
+  MemoryClaim memory;  // released after the memory that it covers
   EpochVariables variables;
-  // Of the rules, by optimizer; they change only while no variable is closing.
+  // Scalars of the rules, by optimizer; they change only while no variable is closing.
   std::vector<std::vector<float>> scalars;
-  std::vector<std::string> missing_slots;  // as in CreatedVariables, until they have been told
+  std::vector<std::string> missing_slots;  // as in CreatedVariables, until reported
 
   StepMachine step ABSL_GUARDED_BY(mu);
   GradientReceiver receiver ABSL_GUARDED_BY(mu);
   SnapshotStore snapshots ABSL_GUARDED_BY(mu);
   VersionsToStore to_store ABSL_GUARDED_BY(mu);
   ValueReader reader ABSL_GUARDED_BY(mu);
-  const std::unique_ptr<TokenServer> tokens ABSL_PT_GUARDED_BY(mu);  // null but at the step shard
+  const std::unique_ptr<TokenServer> tokens ABSL_PT_GUARDED_BY(mu);  // only at the step shard
   const std::unique_ptr<StepDriver> driver ABSL_PT_GUARDED_BY(mu);
   Evaluations evaluations ABSL_GUARDED_BY(mu);
-  std::shared_ptr<CopyTarget> copy ABSL_GUARDED_BY(mu);  // null: nobody waits for a copy
-  // Takes the place of `copy`, which is null, with the next step once it is ready; null: there is
-  // none.
+  std::shared_ptr<CopyTarget> copy ABSL_GUARDED_BY(mu);  // null: no step waits for a copy
+  // Becomes `copy`, which is null, with the next step once it is ready. Null: there is none.
   std::shared_ptr<CopyTarget> new_copy ABSL_GUARDED_BY(mu);
-  // The step at hand has no gradients, and waits until the copy knows of it.
+  // The current step has no gradients, and waits until the copy knows of it.
   bool awaits_copy ABSL_GUARDED_BY(mu) = false;
-  // Of a copy that was made while the job trains; otherwise null.
+  // Non-null only in a copy that was made while the job trains.
   const std::unique_ptr<StateReceiver> incoming ABSL_PT_GUARDED_BY(mu);
   bool save_failed ABSL_GUARDED_BY(mu) = false;  // the last one
   bool is_finished ABSL_GUARDED_BY(mu) = false;  // the job is over
@@ -64,32 +63,31 @@ struct EpochState {
   absl::Span<const float> ScalarsOf(const VariableEntry& entry) const {
     return scalars[entry.optimizer];
   }
-  // Where the primary sends means, now or with the next step; null: it is alone.
+  // The target of the primary's means, now or with the next step; null: it is alone.
   const std::shared_ptr<CopyTarget>& AnyCopy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return copy != nullptr ? copy : new_copy;
   }
-  // Leaves the copy, and returns it.
+  // Removes and returns the copy.
   std::shared_ptr<CopyTarget> TakeCopy() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     std::shared_ptr<CopyTarget> left = std::exchange(new_copy, nullptr);
     return copy != nullptr ? std::exchange(copy, nullptr) : left;
   }
-  // A copy that cannot serve the workers yet.
+  // True in a copy that cannot serve the workers yet.
   bool AwaitsState() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return incoming != nullptr && incoming->AwaitsState(step.shard_step());
   }
-  // Gradients are no longer counted.
+  // True if gradients are no longer counted.
   bool IsOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return is_finished || driver->has_stopped();
   }
-  // The worker has left. Where workers keep the variables, what it has pushed for the step at hand
-  // counts no more: the step cannot close before its successor is there, so that the other workers
-  // know which step that is.
+  // Drops the gradients of a worker that has left, for the current step, if workers keep the
+  // variables. The step cannot close before its successor is a member, so the other workers know
+  // the current step.
   void GiveBack(WorkerIndex worker, DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 };
 
-// Makes variables and slots, from their initializers or from a checkpoint. Slow: for large
-// variables and disks. INVALID_ARGUMENT naming what is wrong with the config; the errors of
-// CheckpointReader.
+// Makes variables and slots, from their initializers or from a checkpoint. Slow for large variables
+// and disks. INVALID_ARGUMENT naming the fault in the config; the errors of CheckpointReader.
 absl::StatusOr<std::unique_ptr<EpochState>> CreateEpochState(const CreateVariablesRequest& request,
                                                              ShardIndex shard, bool is_copy,
                                                              const EpochState::Host& host);

@@ -1,5 +1,5 @@
-// What the shards of a process will take of its memory: a shard, and the copy that it keeps of
-// another one, are made at the same time, and take some of it only when the job trains.
+// MemoryClaims reserves the memory that the shards of a process will use. A shard, and the copy of
+// another shard, are made at the same time. They allocate some of it only in training.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace lockstep::ps {
 
-// Bytes that are claimed for as long as it is held.
+// Bytes that are claimed while this pointer is held.
 using MemoryClaim = std::shared_ptr<const void>;
 
 // Thread-safe; outlives its claims.
 class MemoryClaims {
  public:
-  // `available`: bytes that this process can still take; nullopt: nobody knows. Any thread.
+  // `available`: bytes that this process can still take; nullopt: not known. Called on any thread.
   explicit MemoryClaims(std::function<std::optional<uint64_t>()> available);
 
   struct Answer {
@@ -27,8 +27,8 @@ class MemoryClaims {
     uint64_t claimed = 0;
   };
   Answer Claim(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of what nobody has claimed, the part of the one that has claimed so many bytes: parts are in
-  // the proportion of the claims, and change with them.
+  // Returns the share of the unclaimed bytes for a claim of `bytes`. Shares are in proportion to
+  // the claims, and change with them.
   uint64_t ShareOf(uint64_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -36,7 +36,7 @@ class MemoryClaims {
 
   const std::function<std::optional<uint64_t>()> available_;
   mutable absl::Mutex mutex_;
-  // The most that was available since nothing was claimed.
+  // The largest amount available since there was last no claim.
   uint64_t whole_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t claimed_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -1,4 +1,4 @@
-// What a shard takes of its process's memory for certain, before it takes any.
+// Claims the memory that a shard certainly needs, before it allocates any.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ struct ClaimedMemory {
   uint64_t gradients = 0;  // of these, those of gradients that wait
 };
 
-// Claims the bytes of the variables' values, in all versions that there are in each step, and of
-// their slots; of the gradients that a step needs, where all come in messages (which workers share
-// memory is known only when they call), of large ones those of one variable; of a primary with a
-// copy, of the means that it sends, and of a copy, of those that it gets. RESOURCE_EXHAUSTED, with
-// the exit code of a bad configuration, naming the variable and the bytes: more than
-// `options.memory` has, or than can be counted.
+// Claims the bytes of values, in all versions that exist in each step, of slots, gradients and
+// means. Gradients are those that a step needs, if all come in messages (workers that share memory
+// are known only when they call); of large gradients those of one variable. Means are those that a
+// primary sends to its copy, or that a copy gets. RESOURCE_EXHAUSTED, with the exit code of a bad
+// configuration, naming the variable and the bytes: `options.memory` has less, or the sum
+// overflows.
 absl::StatusOr<ClaimedMemory> ClaimMemory(const EpochVariables& variables, RuleOfEntry rule_of,
                                           const ShardOptions& options, bool is_copy);
 
-// The most bytes that gradients of a job with so many replicas may take: those that are claimed for
-// them, and the shard's part of the memory that is not claimed. Bytes that may be in flight are not
-// included. `memory` outlives it.
+// Returns the limit of gradient bytes for a number of replicas: the bytes claimed for gradients,
+// and the shard's share of the unclaimed memory, without bytes that may be in flight. `memory`
+// outlives the result.
 std::function<uint64_t(uint32_t replicas)> GradientLimit(const MemoryClaims* memory,
                                                          const ClaimedMemory& claimed);
 
-// With any contents. RESOURCE_EXHAUSTED as above, naming the variable, the bytes and `what` (such
-// as "values"): the system has no such memory.
+// Makes a tensor with any contents. RESOURCE_EXHAUSTED as above, naming the variable, the bytes and
+// `what` (such as "values"): the system does not have that memory.
 absl::StatusOr<Tensor> MakeTensor(const CatalogEntry& entry, absl::string_view what);
 
 }  // namespace lockstep::ps

@@ -1,5 +1,5 @@
-// Who may speak to the shard: the job it serves, the chief's term, the epoch, and the live workers
-// with their incarnations. An old process can change nothing.
+// ShardView decides which processes may call the shard, by the job it serves, the chief's term, the
+// epoch, and the live workers with their incarnations. An old process can change nothing.
 //
 // Pure; not thread-safe.
 #pragma once
@@ -17,10 +17,10 @@ namespace lockstep::ps {
 
 class ShardView {
  public:
-  // What the shard has of the epoch's variables.
+  // The shard's part of the epoch's variables.
   enum class Hosted {
     kNothing,
-    kIncomplete,  // a copy, of which something is still to come
+    kIncomplete,  // a copy that lacks some state
     kOnlyHere,    // all, and no copy has them
     kCopied,      // all, and a copy has them, too
   };
@@ -32,21 +32,21 @@ class ShardView {
   // FAILED_PRECONDITION: another job, another shard index than before. ABORTED: an older term or
   // epoch, an older view of the term, the term of another chief, replica views that are older than
   // the shard's, a shard that serves the workers alone and is to become a copy.
-  // IsNoVariables: a copy that is to serve them and awaits state. INVALID_ARGUMENT: no job, a
-  // worker twice.
+  // IsNoVariables: a copy that is to serve the workers and awaits state. INVALID_ARGUMENT: no job,
+  // a worker twice.
   absl::Status SetView(const View& view, Hosted hosted);
 
   // ABORTED: an older term, or the term of another chief. FAILED_PRECONDITION: no view yet, another
   // job, or a term without a view.
   absl::Status CheckCommand(const Command& command) const;
-  // Of a command that only the one that serves the workers obeys. As CheckCommand; UNAVAILABLE:
-  // this ps keeps a copy, or a copy serves the workers in its place.
+  // For a command that only the serving ps obeys. As CheckCommand; UNAVAILABLE: this ps keeps a
+  // copy, or a copy serves the workers in its place.
   absl::Status CheckServingCommand(const Command& command) const;
-  // Of the end of the job. As CheckCommand, but a term without a view is none: a shard that the
-  // chief left behind, since the copy took its place, has an older one.
+  // For the end of the job. As CheckCommand, but accepts a term without a view: a shard that its
+  // copy has replaced has an older term than the chief.
   absl::Status CheckFinish(const Command& command) const;
-  // The shard's term, which is this chief's, whichever of its terms the command names; 0 before the
-  // first view. ABORTED: another chief has the shard. FAILED_PRECONDITION: another job.
+  // Returns the shard's term, if it is of this chief, for a command of any of its terms; 0 before
+  // the first view. ABORTED: another chief has the shard. FAILED_PRECONDITION: another job.
   absl::StatusOr<Term> TermOf(const Command& command) const;
   // ABORTED: another epoch or another incarnation. FAILED_PRECONDITION: another job, or not a
   // member. UNAVAILABLE: this ps keeps a copy, or a copy serves the workers in its place.
@@ -57,29 +57,29 @@ class ShardView {
   // 0 before the first view.
   uint64_t job() const { return job_; }
   Term term() const { return term_; }
-  // Whether the view is later than the last one that was accepted, not the same again.
+  // Returns whether the view differs from the last accepted one by its term or number.
   bool IsNew(const View& view) const {
     return Term(view.command.term()) != term_ || view.number != number_;
   }
   Epoch epoch() const { return epoch_; }
   ShardIndex shard() const { return shard_; }
   std::vector<std::pair<WorkerIndex, Incarnation>> members() const;
-  // Of the epoch; empty but in a job whose workers come and go.
+  // Replica views of the epoch; empty except in an elastic job.
   const ReplicaViews& replica_views() const { return replica_views_; }
-  // Keeps a copy, or is one that does not serve the workers yet.
+  // True if this ps keeps a copy that does not serve the workers yet.
   bool is_copy() const { return is_copy_; }
-  // The copy has applied all that it holds: it is the primary from now on.
+  // The copy has applied all means that it holds: it is the primary from now on.
   void BecomePrimary() { is_copy_ = false; }
   // The copy has taken this shard's place, until another epoch.
   void Depose() { is_deposed_ = true; }
   bool is_deposed() const { return is_deposed_; }
   // A primary has no copy until a view names one again.
   void GoOnAlone() { copy_address_.clear(); }
-  // Of a primary; empty: it is alone.
+  // The address of a primary's copy; empty: it is alone.
   const std::string& copy_address() const { return copy_address_; }
-  // View::lease of the last one.
+  // View::lease of the last view.
   absl::Duration lease() const { return lease_; }
-  // Which ps has the other place of the shard.
+  // The ps that has the other place of the shard.
   const std::string& other_place() const { return other_place_; }
 
  private:

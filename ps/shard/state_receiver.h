@@ -1,5 +1,5 @@
-// What a copy that was made while the job trains has got of its primary's state: the step at which
-// it began, the bytes of each tensor, and whether all have come.
+// StateReceiver tracks the state that a copy made during training gets from its primary: the step
+// at which it began, the bytes of each tensor, and whether all have arrived.
 //
 // Not thread-safe; pure.
 #pragma once
@@ -21,21 +21,21 @@ class StateReceiver {
   explicit StateReceiver(std::vector<StateTensor> tensors);
 
   const std::vector<StateTensor>& tensors() const { return tensors_; }
-  // From then on the copy takes means.
+  // True after Begin; the copy then takes means.
   bool has_begun() const { return begin_.has_value(); }
-  // Something is missing; or the version before the newest, which workers read until the step
-  // between them is committed, was made without the state. `step`: the first that is not closed.
+  // True if state is missing, or if the version before the newest was made without it. Workers read
+  // that version until the step between the two is committed. `step`: the first one not closed.
   bool AwaitsState(GlobalStep step) const { return !complete_.has_value() || step <= *complete_; }
 
-  // FAILED_PRECONDITION: it has begun at another step.
+  // FAILED_PRECONDITION: the state has begun at another step.
   absl::Status Begin(GlobalStep step);
-  // Whether pieces of the state at `step` may be written. `now`: the first step that the copy has
-  // not closed; `is_untouched`: and of which it has taken nothing. UNAVAILABLE: not yet. ABORTED:
-  // no longer. FAILED_PRECONDITION: it has not begun.
+  // OK if pieces of the state at `step` may be written. `now`: the first step that the copy has not
+  // closed. `is_untouched`: the copy has taken nothing of `now`. UNAVAILABLE: not yet. ABORTED: no
+  // longer. FAILED_PRECONDITION: the state has not begun.
   absl::Status CheckStep(GlobalStep step, GlobalStep now, bool is_untouched) const;
-  // Bytes [offset, offset + size) of a tensor have come.
+  // Bytes [offset, offset + size) of a tensor have arrived.
   void RecordPiece(size_t tensor, uint64_t offset, uint64_t size);
-  // All has been sent, with the state at `step`. FAILED_PRECONDITION naming what has not come.
+  // The primary has sent all of the state at `step`. FAILED_PRECONDITION naming missing bytes.
   absl::Status Complete(GlobalStep step);
   bool is_complete() const { return complete_.has_value(); }
 

@@ -1,4 +1,4 @@
-// What tensors are called in a checkpoint.
+// Names of tensors in a checkpoint.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lockstep::ps {
 
-// A variable's value goes by the variable's own name.
+// A variable's value has the variable's own name.
 inline std::string SlotTensorName(absl::string_view variable, absl::string_view slot) {
   return absl::StrCat(variable, "/", slot);
 }

@@ -1,5 +1,5 @@
-// What workers read: values by version, as they are made, averages and slots that are kept. A pull
-// waits until its version exists.
+// ValueReader answers the workers' pulls of values by version, as they are made, and of kept
+// averages and slots. A pull waits until its version exists.
 #pragma once
 
 #include <memory>
@@ -22,18 +22,18 @@ class ValueReader {
   // Answers the pull, with values or an error, or parks it; with `is_over` it parks none.
   void Pull(const PullArguments& arguments, std::vector<ResolvedPiece> pieces, bool is_over,
             Callback<PullResult> done, DeferredCallbacks* deferred);
-  // Notes what replies keep of the variable's older versions.
+  // Counts the bytes of the variable's older versions that replies keep.
   void OnPublished(size_t variable);
-  // Answers those that wait for the newest version of the variable.
+  // Answers the pulls that wait for the newest version of the variable.
   void RetryPulls(size_t variable, DeferredCallbacks* deferred);
-  // Answers those that wait for a chunk of the version after it.
+  // Answers the pulls that wait for a chunk of the version after it.
   void RetryPulls(size_t variable, size_t chunk, DeferredCallbacks* deferred);
 
  private:
-  // Counts what the pull brings as not read, while it exists. RESOURCE_EXHAUSTED: too much.
+  // Counts the bytes of the pull as unread while the result exists. RESOURCE_EXHAUSTED: too many.
   absl::StatusOr<std::shared_ptr<const void>> PinUnread(WorkerIndex worker,
                                                         const std::vector<ResolvedPiece>& pieces);
-  // The result, which is counted as answered, or the part for which the pull has to wait.
+  // Returns the result, counted as answered, or the part for which the pull has to wait.
   ParkedPulls::Attempt TryPull(ParkedPull* pull);
   ParkedPulls::Attempt ReadVersion(ParkedPull* pull) const;
   absl::Status Park(ParkedPull* pull, const AwaitedPart& part, bool is_over, PullTicket* ticket,
@@ -43,7 +43,7 @@ class ValueReader {
   const SnapshotStore& snapshots_;
   const VersionsToStore& to_store_;
   Readers& readers_;
-  uint64_t extra_bytes_ = 0;  // Variable::ExtraBytes of all, when each was published last
+  uint64_t extra_bytes_ = 0;  // sum of Variable::ExtraBytes at each variable's last publication
 };
 
 }  // namespace lockstep::ps

@@ -1,5 +1,5 @@
-// Where variables, slots and scalars start from: a checkpoint, their initializers, or zeros where
-// a primary sends them.
+// VariableInitializer sets variables, slots and scalars at the start: from a checkpoint, from their
+// initializers, or to zeros if a primary sends them.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace lockstep::ps {
 
-// What checkpoints and the job's file call it.
+// The variable's name in checkpoints and in the job's file.
 const std::string& WholeName(const CatalogEntry& entry);
 
 class VariableInitializer {
@@ -23,7 +23,7 @@ class VariableInitializer {
   static absl::StatusOr<VariableInitializer> Open(const EpochConfig& config);
 
   absl::Status Fill(const CatalogEntry& entry, MutableTensorView value) const;
-  // `value`: the variable's. `missing`: gets the name of what the checkpoint lacks.
+  // `value`: the variable's. `missing` gets the name of a slot that the checkpoint lacks.
   absl::StatusOr<Tensor> Slot(const CatalogEntry& entry, const SlotSpec& spec, const Tensor& value,
                               std::vector<std::string>* missing) const;
   // `name`: in a checkpoint.

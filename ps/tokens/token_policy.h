@@ -1,8 +1,8 @@
-// How tokens are made and handed out. A token is the permission to go on, stamped with a step: the
-// local_step of the worker's next gradient.
+// TokenPolicy makes tokens and grants them to workers. A token is the permission to go on, stamped
+// with a step: the local_step of the worker's next gradient.
 //
-// A policy knows replicas only by their index; repeated calls and incarnations are the token desk's
-// business. Pure; not thread-safe.
+// A policy knows replicas only by their index; TokenQueue handles repeated calls and incarnations.
+// Pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ class TokenPolicy {
   virtual ~TokenPolicy() = default;
 
   // The worker wants a token; it does not wait for one yet. `newest_push` is the local_step of the
-  // newest gradient that this incarnation sent, where that is known.
+  // newest gradient that this incarnation sent, if known.
   virtual GrantedTokens Request(WorkerIndex worker, std::optional<GlobalStep> newest_push) = 0;
-  // Before Request: the newest token that the worker has is that of `step`. Whichever was handed
-  // out later has not reached it, and can be handed out again.
+  // Called before Request: the newest token that the worker has is that of `step`. Tokens granted
+  // later have not reached it, and can be granted again.
   virtual void SetToken(WorkerIndex worker, GlobalStep step) = 0;
   // The worker no longer waits. It has received nothing.
   virtual void Withdraw(WorkerIndex worker) = 0;
@@ -40,28 +40,28 @@ class TokenPolicy {
   virtual void Succeed(WorkerIndex worker) = 0;
   // The global step has moved to `step`.
   virtual GrantedTokens Commit(GlobalStep step) = 0;
-  // Makes no more tokens. Workers that wait in vain are told so.
+  // Makes no more tokens. Workers that still wait get `done`.
   virtual GrantedTokens Close() = 0;
-  // Undoes Close: tokens are made again, beginning with those that the commit of `step` would have
-  // made. Nothing happens when it is not closed.
+  // Undoes Close: makes tokens again, beginning with those that the commit of `step` would have
+  // made. Does nothing if not closed.
   virtual GrantedTokens Reopen(GlobalStep step) = 0;
 };
 
-// PER_REPLICA: every replica has one token. At each commit it becomes the new global step, whether
-// it was spent or not, so no replica is ever handed a token that is stale already, nor one for a
-// step into which it has pushed. Before the first commit nobody has one: workers start with
-// local_step `start`, without a token. The token of a dead replica waits for its successor.
+// PER_REPLICA: every replica has one token. At each commit the token is set to the new global step,
+// spent or not. So no replica is granted a stale token, or one for a step into which it has pushed.
+// Before the first commit there are no tokens: workers start with local_step `start`. The token of
+// a dead replica waits for its successor.
 std::unique_ptr<TokenPolicy> MakePerReplicaTokens(GlobalStep start);
 
-// FIFO: TensorFlow's token queue to the letter. `initial` tokens stamped `start`, then
-// `tokens_per_step` at each commit; served in the order of the calls; one worker may take
-// several of one step. Closed, it hands out what is left.
+// FIFO: exactly TensorFlow's token queue. It makes `initial` tokens stamped `start`, then
+// `tokens_per_step` at each commit, and serves calls in order. One worker may take several tokens
+// of one step. After Close it grants the remaining tokens.
 std::unique_ptr<TokenPolicy> MakeFifoTokens(GlobalStep start, int64_t initial,
                                             int64_t tokens_per_step);
 
 // TensorFlow's numbers for a FIFO queue: max(total, A) tokens per step, and A at the start unless
-// told otherwise (-1 means not told; any other number below 1 is none). INVALID_ARGUMENT: fewer
-// initial tokens than A - total, with which the first step could never close.
+// init_tokens is given (-1: not given; any other number below 1: no tokens). INVALID_ARGUMENT:
+// fewer initial tokens than A - total, with which the first step could never close.
 struct FifoCounts {
   int64_t initial = 0;
   int64_t per_step = 0;

@@ -1,9 +1,8 @@
-// Where workers ask for tokens: makes the asking repeatable, whatever the policy. The same call
-// again (worker, incarnation, dequeue_seq) gets the same token; issued again while it waits, it
-// takes the place of the waiting one.
+// TokenQueue makes the workers' requests for tokens repeatable, for any policy. A repeated call
+// (worker, incarnation, dequeue_seq) gets the same token. A call repeated while it waits replaces
+// the waiting one.
 //
-// Pure: calls are known by numbers of the caller's, and what a call answers comes back as a list.
-// Not thread-safe.
+// Pure: the caller numbers the calls, and each method returns a list of answers. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -37,19 +36,19 @@ class TokenQueue {
 
   explicit TokenQueue(std::unique_ptr<TokenPolicy> policy) : policy_(std::move(policy)) {}
 
-  // A call parks when no answer carries its number. FAILED_PRECONDITION: a newer call of this
-  // incarnation has been seen. `newest_push`: as TokenPolicy::Request. `token_step`: of the newest
-  // token that the caller has, where it tells: a later one may have gone to an older call.
+  // A call parks if no answer has its number. FAILED_PRECONDITION: a newer call of this incarnation
+  // has been seen. `newest_push`: as in TokenPolicy::Request. `token_step`: step of the caller's
+  // newest token, if it sends it. A later token may have gone to an older call.
   Answers Dequeue(const DequeueKey& key, DequeueCall call, std::optional<GlobalStep> newest_push,
                   std::optional<GlobalStep> token_step = std::nullopt);
   // The live replicas, in ascending order. Waiting calls of others are answered ABORTED.
   Answers SetView(absl::Span<const std::pair<WorkerIndex, Incarnation>> members);
   Answers Commit(GlobalStep step);
-  // No further step: who finds no token is told that all is done.
+  // No further step follows: calls that find no token get `done`.
   Answers Close();
-  // Steps follow after all, for another chief that wants more; `step` is the global step.
+  // Undoes Close, for another chief that wants more steps; `step` is the global step.
   Answers Reopen(GlobalStep step);
-  // Everybody is told so, tokens or not, now and later.
+  // Answers all calls with `done`, now and later, even if tokens are left.
   Answers Finish();
   // Answers all waiting calls with `status`.
   Answers Drop(const absl::Status& status);
