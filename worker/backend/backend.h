@@ -1,4 +1,4 @@
-// Where a process computes: devices of one kind and the ops that they have. The rest of the worker
+// The backend of a process: devices of one kind and the ops that they have. The rest of the worker
 // names neither.
 #pragma once
 
@@ -26,25 +26,25 @@ class Backend {
   Backend() = default;  // the CPU
 
   // Tries the chosen devices and opens the libraries that their ops need. The driver outlives the
-  // backend. FAILED_PRECONDITION with the remedy where something is missing or too old;
-  // RESOURCE_EXHAUSTED with the exit code of lost peers where others hold a GPU that works; an
-  // error with the exit code of a failed device where one does not work. None for kCpu and kAuto.
+  // backend. FAILED_PRECONDITION with the remedy: something is missing or too old.
+  // RESOURCE_EXHAUSTED with the exit code of lost peers: others hold a GPU that works. An error
+  // with the exit code of a failed device: a GPU does not work. No errors for kCpu and kAuto.
   static absl::StatusOr<Backend> Open(const DeviceChoice& choice,
                                       const absl::StatusOr<const cuda::Driver*>& driver);
 
-  // On the CPU a device of its own with so many threads; on GPUs the first of them, which stays
-  // open.
+  // On the CPU: makes a new device with `threads` threads. On GPUs: returns the first one, which
+  // stays open.
   std::shared_ptr<Device> MakeDevice(int threads) const;
-  // For the towers of a job: a device of the CPU, or the first GPUs, at most `most` >= 1. Each GPU
-  // but the first is closed with its last pointer. All are watched: the process ends if it waits
-  // for a GPU that has failed. An error means that a GPU can no longer be opened.
+  // Makes the devices for the towers of a job: one CPU device, or the first GPUs, at most
+  // `most` >= 1. Each GPU but the first is closed with its last pointer. All are watched: the
+  // process ends if it waits for a GPU that has failed. Error: a GPU can no longer be opened.
   absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(int threads, size_t most) const;
-  // Lets one of these GPUs copy directly from those behind it that it has a link to; the log names
-  // the others. MakeDevices has done it for the first.
+  // Lets GPU `reader` copy directly from the later GPUs that it has a link to. The log names those
+  // without a link. MakeDevices does this for the first GPU.
   void ConnectBehind(const TowerDevices& gpus, size_t reader) const;
-  // By NCCL, for sums over at least two GPUs, which MakeDevices has made and which outlive it.
+  // Makes an NCCL communicator for sums over at least two GPUs of MakeDevices, which outlive it.
   // Takes seconds. Errors: NCCL is missing, with the remedy, or it refuses these GPUs. The process
-  // ends, with the remedy in the log, where a call of NCCL does not return.
+  // ends, with the remedy in the log, if a call of NCCL does not return.
   absl::StatusOr<std::unique_ptr<Communicator>> MakeNccl(const TowerDevices& gpus) const;
   size_t num_devices() const { return 1 + others_.size(); }
   // The CPU computes in float32, whatever the precision.
@@ -56,7 +56,7 @@ class Backend {
   const std::string& description() const { return description_; }
   // Chosen by kAuto.
   bool is_automatic() const { return is_automatic_; }
-  // Why kAuto has left GPUs out, or found none; empty: it has all, or was not asked.
+  // The reason why kAuto left GPUs out or found none. Empty: it has all, or it was not chosen.
   const std::string& problem() const { return problem_; }
 
  private:

@@ -1,4 +1,4 @@
-// What --device says.
+// DeviceChoice is the parsed value of --device.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct DeviceChoice {
     kCuda,
   };
   Kind kind = Kind::kCpu;
-  // Of kCuda, among the GPUs that CUDA_VISIBLE_DEVICES leaves. None: all of them.
+  // Of kCuda, among the GPUs that CUDA_VISIBLE_DEVICES leaves. Empty: all of them.
   std::vector<int> ordinals;
   cuda::CudaDeviceOptions options;  // of each GPU
 };

@@ -1,5 +1,6 @@
-// Where the variables of a model are: each on one shard, or, split by rows, on several. Computed
-// from the placement; knows no graph, which has the same variables in the same order.
+// VariableLayout maps the variables of a model to shards. A variable is on one shard, or is split
+// by rows over several. The layout is computed from the placement, without the graph, which has
+// the same variables in the same order.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 
 namespace lockstep::worker {
 
-// What one shard has of a variable.
+// The rows of a variable that one shard holds.
 struct VariablePart {
   VariableId id;
   uint32_t shard = 0;
@@ -47,8 +48,8 @@ struct WholeVariable {
 // A value, constant after Create.
 class VariableLayout {
  public:
-  // INVALID_ARGUMENT naming the variable: parts that do not follow one another or leave rows out, a
-  // shard that is none, a loss that has no turn.
+  // INVALID_ARGUMENT naming the variable: parts have gaps or are out of order, a shard does not
+  // exist, or a loss has no turn.
   static absl::StatusOr<VariableLayout> Create(const Placement& placement);
 
   const std::vector<WholeVariable>& variables() const { return variables_; }

@@ -1,4 +1,5 @@
-// How a list of tensors is reduced: which vectors are made of them, and each vector's schedule.
+// BatchPlan says how a list of tensors is reduced: the vectors made of them, and each vector's
+// schedule.
 //
 // Across processes, each step: Pack the packs of every local tower; run a Participant per vector
 // and local tower, of all vectors at the same time or in order; Unpack. All processes make the same
@@ -19,19 +20,19 @@ namespace lockstep::worker {
 struct BatchPlan {
   PackingPlan packing;
   std::vector<Schedule> schedules;             // one for each vector of `packing`
-  std::vector<ReductionAlgorithm> algorithms;  // as many: what the messages of each vector name
+  std::vector<ReductionAlgorithm> algorithms;  // likewise; the messages of the vector name it
 };
 
 // Vectors of `packing` are reduced by one algorithm; they take turns by their positions. The
 // schedules' index and length are those of the vectors. INVALID_ARGUMENT as MakeSchedule.
 absl::StatusOr<BatchPlan> MakeBatchPlan(const PackingPlan& packing, ScheduleSpec spec);
 
-// Adds vectors in which the tensors from number `first` on, which are gathered, lie as they are.
+// Adds a vector for each tensor from number `first` on; these are gathered, not packed.
 absl::Status AddGathers(const Topology& topology, absl::Span<const TensorSpec> tensors, int first,
                         BatchPlan* plan);
 
-// In one address space. tensors[rank][i]: tensor i of participant `rank`, which becomes the sum, or
-// what MEAN makes of it with `divisor`. Takes memory for the packs.
+// Reduces in one address space. tensors[rank][i]: tensor i of participant `rank`. It becomes the
+// sum, or the result of MEAN with `divisor`. Allocates memory for the packs.
 void RunBatchInMemory(const BatchPlan& plan,
                       absl::Span<const std::vector<MutableTensorView>> tensors, int divisor);
 

@@ -1,4 +1,4 @@
-// Whether two towers, or two workers, have gradients of the same model.
+// Checks that two towers, or two workers, have gradients of the same model.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace lockstep::worker {
 
 // INVALID_ARGUMENT naming the first difference in number, names, shapes or types, and the gradients
-// that only one side has. `who`: has `theirs`, such as "worker 1 (host:port)".
+// that only one side has. `who` names the owner of `theirs`: "worker 1 (host:port)".
 absl::Status CheckSameTensors(absl::Span<const TensorSpec> own, absl::Span<const TensorSpec> theirs,
                               const std::string& who);
 

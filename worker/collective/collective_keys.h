@@ -1,6 +1,6 @@
-// Who a collective is: its group and its number within the group. Every process of the group must
-// issue the same collectives in the same order; a message of another one is an error, not a wait
-// that never ends.
+// CollectiveKey identifies a collective by its group and its number within the group. Every process
+// of the group must issue the same collectives in the same order. A message of another collective
+// is an error, so that a mismatch does not hang.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,19 @@ struct CollectiveKey {
   friend bool operator==(const CollectiveKey&, const CollectiveKey&) = default;
 };
 
-// Used by one thread at a time. One for each view of the group: a new view starts again from 0.
+// Used by one thread at a time. Make one for each view of the group: a new view starts again at 0.
 class CollectiveKeys {
  public:
-  // The same for the same set of devices, in every process; not 0.
+  // Returns the same id for the same set of devices in every process; never 0.
   static uint64_t GroupOf(absl::Span<const DeviceId> devices);
-  // The group, and the number of calls for it before.
+  // Returns the group and the number of earlier calls for it.
   CollectiveKey Next(absl::Span<const DeviceId> devices);
 
  private:
   std::map<uint64_t, int64_t> issued_;
 };
 
-// What the messages of a collective say, so that the other end can compare.
+// The fields by which each message of a collective describes it. The receiver compares them.
 struct CollectiveCall {
   CollectiveKey key;
   ReductionAlgorithm algorithm = ReductionAlgorithm::kCollective;
@@ -44,7 +44,7 @@ struct CollectiveCall {
 
 // "group 12, instance 3, collective over 100 elements".
 std::string ToString(const CollectiveCall& call);
-// INVALID_ARGUMENT naming both where they differ. `peer`: who sent `theirs`.
+// INVALID_ARGUMENT naming both if they differ. `peer` is the sender of `theirs`.
 absl::Status CheckSameCall(const CollectiveCall& own, const CollectiveCall& theirs,
                            const std::string& peer);
 

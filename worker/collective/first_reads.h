@@ -1,5 +1,5 @@
-// Which operations of a participant use the elements that its vector begins with. Where none of the
-// others does, those elements can lie elsewhere and need not be copied into the vector.
+// FindFirstReads finds the operations of a participant that read initial elements of its vector. If
+// no other operation does, these elements may lie elsewhere: no copy into the vector is needed.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace lockstep::worker {
 
-// By operation of participant `rank`: whether it reads elements of the vector that no earlier one
-// has written. nullopt: an operation reads both such elements and written ones, or no operation
-// writes some element, which then ends as it begins.
+// By operation of participant `rank`: true if it reads elements of the vector that no earlier
+// operation has written. nullopt: an operation reads both such elements and written ones, or some
+// element is never written, so that its initial value is also its result.
 std::optional<std::vector<bool>> FindFirstReads(const Schedule& schedule, int rank);
 
 }  // namespace lockstep::worker

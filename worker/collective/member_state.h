@@ -1,5 +1,5 @@
-// What a member of a group has at a version, as bytes: for one that comes in the place of a lost
-// member. proto/peer.proto says in which order.
+// Interfaces to read the state of a group member at a version, as bytes. The replacement of a lost
+// member reads it. proto/peer.proto defines the order of the bytes.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ struct StatePiece {
   std::string bytes;
 };
 
-// What this worker has.
+// The state of this worker.
 class OwnState {
  public:
   virtual ~OwnState() = default;
-  // At most `size` bytes from `offset` on. UNAVAILABLE: it does not have this version, or not yet.
-  // Thread-safe.
+  // Reads at most `size` bytes from `offset` on. UNAVAILABLE: this worker does not have the
+  // version, or not yet. Thread-safe.
   virtual absl::StatusOr<StatePiece> Read(GlobalStep version, uint64_t offset, uint64_t size) = 0;
 };
 
-// What the other members of one view of a group have.
+// The states of the other members in one view of a group.
 class MemberStates {
  public:
   virtual ~MemberStates() = default;

@@ -1,9 +1,9 @@
-// Which elements of which tensors lie where when small or many tensors are reduced as few large
-// vectors. A plan is made once of dtypes and shapes; Pack and Unpack are one pass over memory, in
-// memory of the caller's, and allocate nothing.
+// PackingPlan maps the elements of tensors to vectors, so that small or many tensors are reduced as
+// few large vectors. A plan is made once from dtypes and shapes. Pack and Unpack are one pass over
+// the caller's memory and allocate nothing.
 //
 // Use: plan once; each step, Pack every pack of each tower, reduce vectors 0, 1, ... in order, and
-// Unpack. A vector that is no pack is one whole tensor, reduced where it lies.
+// Unpack. A vector that is not a pack is one whole tensor, reduced in place.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 
 namespace lockstep::worker {
 
-// What a plan knows of a tensor.
+// The description of a tensor from which a plan is made.
 struct TensorSpec {
   std::string name;
   DType dtype = DType::kFloat32;
   std::optional<Shape> shape;  // nullopt: not known
-  // 0: it is reduced. Otherwise it is gathered: as many participants have an equal share of its
-  // elements each, one share after the other in the order of their ranks.
+  // 0: the tensor is reduced. Otherwise it is gathered from this number of participants. Each has
+  // an equal share of the elements; the shares lie in the order of the ranks.
   int shares = 0;
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
@@ -38,7 +38,7 @@ struct PackedSegment {
   friend bool operator==(const PackedSegment&, const PackedSegment&) = default;
 };
 
-// What is reduced as one.
+// A vector that one reduction handles as a whole.
 struct ReductionVector {
   bool is_pack = false;  // otherwise one whole tensor
   DType dtype = DType::kFloat32;
@@ -46,12 +46,12 @@ struct ReductionVector {
   std::vector<PackedSegment> segments;  // in their order, without gaps
 };
 
-// A value. Every element of every tensor is in one vector. Of a packer, packs come first, then the
-// other tensors in their order.
+// A value. Every element of every tensor is in exactly one vector. In the plan of a packer, packs
+// come first, then the other tensors in their order.
 class PackingPlan {
  public:
   explicit PackingPlan(std::vector<ReductionVector> vectors) : vectors_(std::move(vectors)) {}
-  // Without packs. The shapes are known (CHECK).
+  // Makes a plan without packs. The shapes are known (CHECK).
   static PackingPlan Unpacked(absl::Span<const TensorSpec> tensors);
 
   absl::Span<const ReductionVector> vectors() const { return vectors_; }

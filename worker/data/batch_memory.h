@@ -1,4 +1,4 @@
-// Whether the batches of a replica are of a size that it can hold.
+// Checks that the batches of a replica fit into its memory.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace lockstep::worker {
 
-// The fields of the job to change.
+// The job fields that an error names.
 struct BatchFields {
   std::string batch = "batch_per_tower (or global_batch)";
   std::string remedy = "lower it or data.prefetch";
 };
 
-// Of the batches of all towers, with `ahead` steps prepared beside the one in use and those that
-// are copied, and of the `orders` of the examples that pipelines keep. INVALID_ARGUMENT: more
-// examples than any step can have. RESOURCE_EXHAUSTED as CheckRoomFor.
+// Counts the batches of all towers for the step in use, the `ahead` prepared steps and the copied
+// batches. Adds the `orders` of the examples that pipelines keep. INVALID_ARGUMENT: more examples
+// than any step can have. RESOURCE_EXHAUSTED as CheckRoomFor.
 absl::Status CheckBatchMemory(const ExampleStore& store, const PipelineOptions& options,
                               int64_t ahead, int64_t orders, const BatchFields& fields);
 

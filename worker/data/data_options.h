@@ -1,4 +1,4 @@
-// What the fields of DataDef ask of the examples, checked.
+// Checks fields of DataDef against the examples.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace lockstep::worker {
 
-// Of the examples of a step or a load: 64 GiB. More is a mistake in the job.
+// The most elements in the examples of a step or a load: 64 GiB. More is a mistake in the job.
 inline constexpr int64_t kMostBatchElements = int64_t{1} << 34;
 
 // INVALID_ARGUMENT naming shuffle_buffer.
 absl::StatusOr<ShuffleWindow> WindowOf(const DataDef& data, int64_t num_examples);
 
-// INVALID_ARGUMENT where the examples are no images, or too small to be moved by `most` pixels.
+// INVALID_ARGUMENT if the examples are not images, or are too small for a shift by `most` pixels.
 absl::Status CheckShift(int64_t most, const ExampleStore& store);
 
 }  // namespace lockstep::worker

@@ -1,4 +1,4 @@
-// Which examples belong to a step of one replica.
+// ExampleSource gives the examples that belong to a step of one replica.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,13 @@
 
 namespace lockstep::worker {
 
-// What Read gives is a function of how the source was made and of the step alone. Not thread-safe.
+// The result of Read depends only on the construction of the source and the step. Not thread-safe.
 class ExampleSource {
  public:
   virtual ~ExampleSource() = default;
 
-  // Fills one batch per tower, 0 <= step <= last_step(). Steps in ascending order are cheap. False
-  // soon after `cancelled` has become true: the batches are not filled then, or partly.
+  // Fills one batch per tower, 0 <= step <= last_step(). Steps in ascending order are cheap.
+  // Returns false soon after `cancelled` becomes true; the batches may then be partly filled.
   virtual bool Read(int64_t step, const std::atomic<bool>& cancelled,
                     std::vector<Element>* towers) = 0;
   virtual int64_t last_step() const = 0;

@@ -1,4 +1,4 @@
-// Which positions of the stream belong to a step, a replica and a tower.
+// Slice computes the positions of the stream that belong to a step, a replica and a tower.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace lockstep::worker {
 // t the t-th equal part of that.
 class Slice {
  public:
-  // INVALID_ARGUMENT naming the number that cannot be: no replicas, towers or examples, a replica
-  // outside, or a global batch that no int64 counts.
+  // INVALID_ARGUMENT naming the invalid number: no replicas, towers or examples, a replica out of
+  // range, or a global batch that does not fit into an int64.
   static absl::StatusOr<Slice> Create(const PipelineOptions& options);
 
   // The first of the batch_per_tower() positions; step <= last_step().
@@ -23,7 +23,7 @@ class Slice {
   int64_t batch_per_tower() const { return batch_per_tower_; }
   int64_t towers() const { return towers_; }
   int64_t global_batch() const { return global_batch_; }
-  // Beyond it positions do not fit into an int64.
+  // Positions of later steps do not fit into an int64.
   int64_t last_step() const;
 
  private:

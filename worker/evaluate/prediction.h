@@ -1,4 +1,4 @@
-// What a model says about examples, and how it is shown.
+// Predictions of a model for examples, and their text form.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,23 @@ namespace lockstep::worker {
 
 struct Prediction {
   int64_t index = 0;  // of the example; of sequences, of the time step counted through all
-  // A classifier: the most probable class (the lowest of equals), how probable it is, and the true
-  // class where it is known.
+  // Of a classifier: the most probable class (the lowest of equals), its probability, and the true
+  // class if it is known.
   int64_t label = 0;
   float probability = 0;
   std::optional<int64_t> true_label;
-  // A regression: the outputs, and the true ones where they are known.
+  // Of a regression: the outputs, and the true ones if they are known.
   std::vector<float> outputs;
   std::vector<float> true_outputs;
 };
 
-// "17  3  0.9981", then the true class and "wrong" where it is another; for a regression the
-// outputs, then "true" and the true ones.
+// "17  3  0.9981", then the true class, and "wrong" if it differs. For a regression: the outputs,
+// then "true" and the true ones.
 std::string ToLine(const Prediction& prediction);
 
 struct PredictOptions {
   int64_t end = 0;    // examples [0, end)
-  int64_t batch = 1;  // so many at a time
+  int64_t batch = 1;  // examples at a time
   uint64_t seed = 0;  // of noise, which is drawn anew for each example
 };
 

@@ -1,6 +1,6 @@
-// What a recurrent layer is told. An example is a sequence of `time` steps of `inputs` numbers.
+// The options of a recurrent layer. An example is a sequence of `time` steps of `inputs` numbers.
 // Inputs of the op: the sequences [batch, time, inputs] and, with `initial_states`, each state
-// before the first step [batch, units]; without, states begin at zero. Output: [batch, time,
+// before the first step [batch, units]. Without it, states begin at zero. Output: [batch, time,
 // units], or the last step's [batch, units].
 #pragma once
 

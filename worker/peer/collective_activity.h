@@ -1,4 +1,4 @@
-// What the parts of a collective tell it: that they are at work, and that it cannot go on.
+// CollectiveActivity lets the parts of a collective report to it that they are working or failed.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,13 +9,13 @@ namespace lockstep::worker {
 class CollectiveActivity {
  public:
   virtual ~CollectiveActivity() = default;
-  // Between these two a part is at work: the reduction does not end meanwhile, and nothing that it
-  // uses goes.
+  // A part calls Enter before it works and Leave after. In between the reduction does not end, and
+  // everything that the part uses stays valid.
   virtual void Enter() = 0;
   virtual void Leave() = 0;
   // The first failure ends the collective.
   virtual void Fail(absl::Status failure) = 0;
-  // OK until then.
+  // OK until the first Fail.
   virtual absl::Status failure() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// Whether two members of a group reduce the same: asked once in a view, before the first result.
+// Compares the reductions of two members of a group: once in a view, before the first result.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace lockstep::worker {
 
-// Bytes of an algorithm's name in an error: other members may send anything.
+// The most bytes of an algorithm's name in an error: other members may send anything.
 inline constexpr size_t kMaxShownAlgorithm = 100;
 
-// What a member says of its reduction; without `sender`. `message_bytes`: as messages are cut.
+// Describes this member's reduction, without `sender`. `message_bytes` is the size of a message.
 CompareRequest DescribeReduction(const GroupReduction& reduction, size_t message_bytes);
 
-// INVALID_ARGUMENT naming what differs, both values, and `who` sent `theirs`.
+// INVALID_ARGUMENT naming the difference, both values, and `who`, the sender of `theirs`.
 absl::Status CompareReductions(const CompareRequest& own, const CompareRequest& theirs,
                                const std::string& who);
 

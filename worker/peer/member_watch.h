@@ -1,4 +1,5 @@
-// Which members of a group have answered a call lately. Has no clock and no thread of its own.
+// MemberWatch finds members of a group that have answered no call for too long. Has no clock and no
+// thread of its own.
 #pragma once
 
 #include <string>
@@ -18,11 +19,11 @@ class MemberWatch {
   // A reduction begins: silence counts from now on.
   void Start(absl::Duration now);
   void OnAnswered(int position, absl::Duration now);
-  // A call to the member failed. Named when it stays silent.
+  // A call to the member failed. Check names the error if the member stays silent.
   void OnError(int position, const absl::Status& error);
 
-  // OK, or an error that names the member that has been silent for longest, beyond the patience:
-  // UNAVAILABLE if it cannot be reached, otherwise DEADLINE_EXCEEDED.
+  // Fails if a member has been silent for the patience or longer; the error names the most silent
+  // one. UNAVAILABLE if it cannot be reached, otherwise DEADLINE_EXCEEDED.
   absl::Status Check(absl::Duration now) const;
 
  private:

@@ -1,4 +1,5 @@
-// What members of a group did not take, until it is sent again. Pure.
+// RepeatQueue keeps the messages that members of a group did not take until they are sent again.
+// Pure.
 #pragma once
 
 #include <utility>
@@ -9,30 +10,30 @@
 
 namespace lockstep::worker {
 
-// The pauses of a member double from 20 ms to 1 s until it takes a message: one that has not joined
-// the view yet would get its whole payload 50 times a second. Thread-compatible. Times are of one
-// monotonic clock.
+// The pauses of a member double from 20 ms to 1 s until it takes a message. Without the doubling, a
+// member that has not joined the view yet would get its whole payload 50 times a second.
+// Thread-compatible. Times are of one monotonic clock.
 template <typename Message>
 class RepeatQueue {
  public:
   explicit RepeatQueue(int members) : members_(members) {}
 
-  // The member at `position` has not taken this message. Returns after which time to call Take.
+  // The member at `position` has not taken this message. Returns the delay until the call of Take.
   absl::Duration Add(int position, Message message, absl::Duration now) {
     Member& member = members_[position];
     member.messages.push_back(std::move(message));
-    // Of those that were in flight together each one waits for the end of the same pause.
+    // Messages that were in flight together wait for the end of the same pause.
     member.pauses.OnRefusal(now);
     return member.pauses.not_before() - now;
   }
-  // What waits for this member.
+  // Removes and returns the messages for this member.
   std::vector<Message> Take(int position) { return std::exchange(members_[position].messages, {}); }
-  // It has taken a message, and may take those that wait for it, too.
+  // The member has taken a message. Removes and returns the others for it, to be sent now.
   std::vector<Message> OnAnswered(int position) {
     members_[position].pauses.OnSuccess();
     return Take(position);
   }
-  // What waits for any member.
+  // Removes and returns the messages for all members.
   std::vector<Message> TakeAll() {
     std::vector<Message> all;
     for (Member& member : members_) {

@@ -1,4 +1,4 @@
-// What a chief tells a worker that joins a job, checked before anything is made of it. Pure.
+// Checks the chief's reply to a worker that joins a job, before the worker uses it. Pure.
 #pragma once
 
 #include <cstddef>

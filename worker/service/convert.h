@@ -1,4 +1,4 @@
-// What a worker tells the chief, to its messages.
+// Converts the worker's state to fields of its messages to the chief.
 #pragma once
 
 #include "common/base/group_view_id.h"

@@ -1,4 +1,4 @@
-// Where a model is computed that not every device can compute.
+// FittingBackend chooses the backend for a model that not every device can compute.
 #pragma once
 
 #include "common/model/graph.h"
@@ -6,8 +6,8 @@
 
 namespace lockstep::worker {
 
-// `backend` itself; or the CPU, and a line in the log, where --device=auto has found a GPU that has
-// no op for one of the layers. One that the user named stays, and refuses the model.
+// Returns `backend`. If --device=auto has found a GPU without an op for one of the layers: returns
+// the CPU and logs a line. A device that the user named stays, and refuses the model.
 Backend FittingBackend(const Backend& backend, const ModelGraph& graph);
 
 }  // namespace lockstep::worker

@@ -1,4 +1,4 @@
-// How the gradients of a worker's towers become one where the towers are on several GPUs.
+// GpuReduction merges the gradients of a worker's towers that are on several GPUs.
 #pragma once
 
 #include <memory>
@@ -12,21 +12,21 @@
 
 namespace lockstep::worker {
 
-// What choose_the_best says of these devices and their links. Where the driver does not tell of a
-// link there is none, and a warning says why.
+// Returns the choice of choose_the_best for these devices and their links. If the driver fails to
+// tell about a link, the link counts as absent, and a warning says why.
 CrossTowerOpsChoice ChooseTheBestFor(const TowerDevices& devices);
 
 struct GpuReduction {
   // Of the devices; they outlive it. Null: the first one reduces copies of the others' gradients,
   // in the order of the towers.
   std::unique_ptr<Communicator> communicator;
-  // For log and status: what is done, and why. Empty: nothing is reduced over GPUs.
+  // For log and status: the method, and the reason. Empty: nothing is reduced over GPUs.
   std::string description;
 };
 
-// What the job says, or what suits the devices, which `backend`, whose ops outlive it, has made.
-// What cannot be used, such as NCCL that is missing, is no error: a line in the log says so. So it
-// does where the job says how to reduce, and there is one device.
+// Makes the reduction that the job names, or else the best one for the devices. `backend` has made
+// the devices; its ops outlive the reduction. A method that cannot be used, such as missing NCCL,
+// is no error but is logged. A method that the job names for a single device is logged too.
 GpuReduction MakeGpuReduction(const JobDef& job, const TowerDevices& devices,
                               const Backend& backend);
 

@@ -1,5 +1,5 @@
-// How a worker enters the job: it calls the chief until the job runs, saying every few seconds what
-// it waits for.
+// Register enters a worker into the job. It calls the chief until the job runs, and logs every few
+// seconds what it waits for.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct RegistrationOptions {
 };
 
 // Blocks until the reply is ready, or done: the job was over before this worker came. UNAVAILABLE
-// naming the chief when it was not reached within the start timeout; CANCELLED when `stop` is
-// notified; the chief's refusal as it is (ALREADY_EXISTS: another worker has this index;
+// naming the chief: it was not reached within the start timeout. CANCELLED: `stop` was notified. A
+// refusal of the chief is returned unchanged (ALREADY_EXISTS: another worker has this index;
 // FAILED_PRECONDITION: the cluster specs differ).
 absl::StatusOr<RegisterTaskReply> Register(ChiefClient* chief, RegisterTaskRequest request,
                                            const RegistrationOptions& options,

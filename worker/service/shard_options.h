@@ -1,4 +1,4 @@
-// How a worker's trainers talk to the parameter servers, as the job says.
+// Makes from the job the options with which a worker's trainers call the parameter servers.
 #pragma once
 
 #include <span>

@@ -1,10 +1,10 @@
-// Which examples each tower took in each step: a file of comma-separated values with a line for
-// each batch that was trained on,
+// ExampleLog writes which examples each tower took in each step. The file has comma-separated
+// values, with a line for each batch that was trained on:
 //
 //   step,tower,examples
 //
-// with the numbers of the examples one after the other, a space between them. An example's number
-// is counted from 0 through the training files that the worker reads.
+// The numbers of the examples are separated by spaces. An example's number is counted from 0
+// through the training files that the worker reads.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ class ExampleLog {
   // Replaces `path`.
   static absl::StatusOr<std::unique_ptr<ExampleLog>> Create(const std::string& path);
 
-  // The batches of the towers from number `first_tower` on. After an error nothing is written.
+  // Writes the batches of the towers from number `first_tower` on; nothing after an error.
   void Record(GlobalStep step, int first_tower, std::span<const Batch> batches);
 
   // The first error of all writing.

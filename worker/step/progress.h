@@ -1,5 +1,5 @@
-// What a worker is doing, written by its training thread and read by heartbeat and
-// status. Thread-safe.
+// Progress is the state of a worker's training. The training thread writes it; heartbeat and status
+// read it. Thread-safe.
 #pragma once
 
 #include <span>
@@ -37,8 +37,8 @@ class Progress {
     report_.waiting_for = std::move(what);
     strategy_ = nullptr;
   }
-  // What `strategy` waits for, which is asked when a report is made. It lives until the next call
-  // of WaitFor or Finish.
+  // Each report asks `strategy` what it waits for. It lives until the next call of WaitFor or
+  // Finish.
   void WaitFor(const UpdateStrategy* strategy) {
     absl::MutexLock lock(&mutex_);
     strategy_ = strategy;
@@ -80,13 +80,13 @@ class Progress {
  private:
   mutable absl::Mutex mutex_;
   ProgressReport report_ ABSL_GUARDED_BY(mutex_);
-  // Null: report_ says what is waited for.
+  // Null: report_.waiting_for holds.
   const UpdateStrategy* strategy_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
-// What a worker tells where several replicas of the model train by themselves; at least one
-// (CHECK). Sums; the step of the one that is furthest; time and loss are means; what the first of
-// them waits for, where all wait; done when all are.
+// Combines the reports of several replicas of the model that train independently; at least one
+// (CHECK). Counts are sums, times and loss are means, the step is the highest. If all replicas
+// wait, `waiting_for` is that of the first. Done when all are.
 ProgressReport Combine(std::span<const Progress> replicas);
 
 }  // namespace lockstep::worker

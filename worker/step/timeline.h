@@ -1,6 +1,5 @@
-// Where the time of a step goes: a file with a line for each gradient of this replica, as
-// comma-separated values, that says when each phase was over, in microseconds of the clock's
-// Monotonic().
+// Timeline writes when each phase of a step ended. The file has comma-separated values, with a line
+// for each gradient of this replica. Times are microseconds of the clock's Monotonic().
 //
 //   step,token_us,variables_us,first_gradient_us,last_gradient_us,pushed_us
 #pragma once
@@ -25,13 +24,13 @@ class Timeline {
   static absl::StatusOr<std::unique_ptr<Timeline>> Create(const std::string& path,
                                                           const Clock* clock);
 
-  // In this order. A step whose Push was not told leaves no line.
+  // Called in this order. A step without a call of Pushed leaves no line.
   void Started(GlobalStep step);  // its token is here
   void HaveVariables();
-  void HaveGradient();             // of a trained variable: told for each
+  void HaveGradient();             // called for each trained variable
   void Pushed(absl::Duration at);  // everything had been judged, by the clock's Monotonic()
 
-  // Writes what is left. The first error of all writing; lines after it are dropped.
+  // Writes the buffered lines. Returns the first error of all writing; lines after it are dropped.
   absl::Status Flush();
 
  private:

@@ -1,4 +1,4 @@
-// What a strategy waits for, in words for people.
+// WaitDescription is a text for people about what a strategy waits for.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace lockstep::worker {
 
-// Thread-safe. Setting allocates nothing: it happens several times in every step.
+// Thread-safe. Set allocates nothing: it is called several times in every step.
 class WaitDescription {
  public:
   // `what` is a literal.

@@ -1,4 +1,4 @@
-// Which rows of its tables a step needs: those that its batches look up.
+// BatchRows finds the table rows that a step needs: those that its batches look up.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace lockstep::worker {
 
-// Not thread-safe. Collect costs what the batches' rows do, hardly what their tables do; it
-// allocates nothing once it has seen as many rows as it ever will.
+// Not thread-safe. The cost of Collect depends on the rows of the batches, hardly on the size of
+// the tables. It allocates nothing once it has seen the largest number of rows.
 class BatchRows {
  public:
   explicit BatchRows(const ModelGraph& graph);
 
-  // By variable, of how many rows so many examples can have a gradient; 0 for one that is no table.
+  // By variable: the most rows for which `examples` can have a gradient; 0 if it is not a table.
   std::vector<int64_t> MostRows(int64_t examples) const;
 
-  // Finds the rows of the batches of all towers together. Indices are sound: the data's reader has
+  // Finds the rows of the batches of all towers together. Indices are valid: the data's reader has
   // checked them.
   void Collect(std::span<const Batch> batches);
 
-  // As VariableValues::rows wants them: by variable of the graph; nothing for one that is no table.
+  // In the form of VariableValues::rows: by variable of the graph; empty if it is not a table.
   // Valid until the next Collect.
   std::span<const std::span<const int64_t>> rows() const { return rows_; }
 
@@ -38,14 +38,14 @@ class BatchRows {
   };
 
   static void Mark(const Batch& batch, Table* table);
-  // Lists what is marked and takes the marks away.
+  // Lists the marked rows and clears the marks.
   static void ListMarked(Table* table);
 
   std::vector<Table> tables_;
   std::vector<std::span<const int64_t>> rows_;
 };
 
-// What a step has of a variable at most: of a table, so many rows.
+// Returns the largest shape that a step has of a variable: of a table, `most_rows` rows.
 Shape MostOf(const ModelVariable& variable, int64_t most_rows);
 
 }  // namespace lockstep::worker

@@ -1,4 +1,4 @@
-// Where buffers that are not all alive at once lie in one block of memory.
+// PlanMemory places buffers that are not all alive at once in one block of memory.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct MemoryPlan {
   size_t total = 0;
 };
 
-// No two buffers that are in use at the same time overlap. Places the largest first, each as low as
-// it fits: near the optimum for networks, whose lives nest.
+// Buffers that are in use at the same time do not overlap. Places the largest first, each at the
+// lowest offset where it fits. This is near the optimum for networks, whose lifetimes nest.
 MemoryPlan PlanMemory(std::span<const BufferLife> buffers);
 
 }  // namespace lockstep::worker

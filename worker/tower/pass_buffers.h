@@ -1,4 +1,4 @@
-// Which buffers a pass over a model needs, and when.
+// PassBuffers lists the buffers of a pass over a model, and the times at which each is in use.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace lockstep::worker {
 struct PassOptions {
   int64_t batch = 1;
   bool training = true;  // false: no memory for gradients; activations share theirs
-  // By variable; empty: all. Of a table, the rows that the values of a call hold at most.
+  // By variable: the most rows of a table that the values of a call hold. Empty: all.
   std::vector<int64_t> most_rows = {};
 };
 
@@ -27,12 +27,12 @@ struct PassBuffers {
   // Indices into lives, kNone where there is none.
   std::vector<int> value;                 // by ValueId
   std::vector<int> gradient;              // by ValueId
-  std::vector<std::vector<int>> partial;  // by op and input: beside another gradient of the value
-  // By loss: beside the gradient that another one has of the value, and beside the first's result.
+  std::vector<std::vector<int>> partial;  // by op and input: a further gradient of the value
+  // By loss: a gradient of the value besides that of another loss; a result besides the first's.
   std::vector<int> loss_partial;
   std::vector<int> loss_result;
-  // By op and variable, of those that are trained and that an earlier op uses too: beside the
-  // gradient that this one computes.
+  // By op and variable: this op's gradient of a variable that is not frozen and that an earlier op
+  // uses too.
   std::vector<std::vector<int>> shared;
   std::vector<int> first_user;  // by variable: an op, or kNone
 

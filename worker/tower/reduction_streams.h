@@ -1,4 +1,5 @@
-// Where the towers of one worker are merged: on the host, or each variable on one of the towers.
+// ReductionStreams holds the streams that merge the gradients of one worker's towers. They are
+// merged on the host, or each variable on one of the towers.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,9 @@
 
 namespace lockstep::worker {
 
-// The tower of each variable: in the order of the model, that with the fewest elements so far, of
-// equal ones the first (tensorpack's LeastLoadedDeviceSetter). Frozen variables count nothing.
+// Returns the tower of each variable, chosen in the order of the model: the tower with the fewest
+// elements so far; of equal ones, the first (tensorpack's LeastLoadedDeviceSetter). Frozen
+// variables do not count.
 std::vector<int> LeastLoadedTowers(const ModelGraph& graph, int towers);
 
 // Used by one thread.
@@ -23,18 +25,18 @@ class ReductionStreams {
  public:
   using PsDevice = StrategyDef::ParameterServer::PsDevice;
 
-  // CPU: one stream, whose work runs on the thread that waits for it if the device is a CPU. GPU:
-  // one more per tower, which starts by itself. The device outlives the streams.
+  // CPU: one stream. On a CPU device its work runs on the thread that waits for it. GPU: one more
+  // per tower, whose work starts by itself. The device outlives the streams.
   static absl::StatusOr<std::unique_ptr<ReductionStreams>> Create(PsDevice place, int towers,
                                                                   const ModelGraph& graph,
                                                                   Device* device);
 
-  // For what concerns several variables.
+  // For work on several variables.
   Stream* common() const { return queues_[0].stream(); }
-  // For what concerns one.
+  // For work on one variable.
   Stream* of(int variable) const { return by_variable_[variable]; }
 
-  // Blocks until all work has ended. The device's status().
+  // Blocks until all work has ended. Returns the device's status().
   absl::Status Finish();
 
  private:

@@ -1,4 +1,4 @@
-// Which rows of its tables a step's values hold, where ops read it.
+// RowLists holds, where ops read them, the lists of the table rows that a step's values have.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 
 namespace lockstep::worker {
 
-// Each table has a place on the device for the longest list, its length in front. What a step has
-// of them differs in the contents of this memory alone, so that its work can be captured as a
+// Each table has a place on the device for the longest list, preceded by its length. Only the
+// contents of this memory differ between steps, so that the work of a step can be captured as a
 // graph. On a host device ops read the caller's lists.
 //
 // Not thread-safe. Bring allocates nothing.
 class RowLists {
  public:
-  // `most_rows`: by variable, how many rows of a table a step has at most; 0 of one that is none.
-  // RESOURCE_EXHAUSTED where memory is short. `device` outlives the lists.
+  // `most_rows`: by variable, the most rows of a table in a step; 0 if it is not a table.
+  // RESOURCE_EXHAUSTED: memory is short. `device` outlives the lists.
   static absl::StatusOr<RowLists> Create(std::span<const int64_t> most_rows, Device* device);
 
-  // Enqueues the copies. `rows`: as VariableValues has them; they stay until the stream has passed.
-  // Nothing that was enqueued before may still read lists of an earlier call. INTERNAL for more
-  // rows than planned.
+  // Enqueues the copies. `rows` are as in VariableValues and stay until the stream has passed. Work
+  // enqueued before must no longer read the lists of an earlier call. INTERNAL for more rows than
+  // planned.
   absl::Status Bring(std::span<const std::span<const int64_t>> rows, Stream* stream);
 
-  // As Op::ForwardArgs has them, by variable. Empty as a whole: tables are whole.
+  // As in Op::ForwardArgs, by variable. Empty as a whole: tables are whole.
   std::span<const TableRows> on_device() const {
     return {lists_.data(), whole_ ? 0 : lists_.size()};
   }

@@ -1,5 +1,5 @@
-// Where the tensors of the host lie on a device: the one place that copies between the two. On a
-// host device a tensor is its own place, and nothing is copied.
+// Staging gives tensors of the host places on a device, and copies between the two. On a host
+// device a tensor is its own place, and nothing is copied.
 #pragma once
 
 #include <cstddef>
@@ -12,29 +12,29 @@
 
 namespace lockstep::worker {
 
-// Not thread-safe. First AddPlace for everything, then Allocate, then the rest, which allocates
-// nothing.
+// Not thread-safe. Call AddPlace for all tensors, then Allocate, then the other methods, which
+// allocate nothing.
 class Staging {
  public:
   explicit Staging(Device* device) : device_(device) {}  // outlives this
 
   enum Kind {
     kShared,  // on a host device the host's tensor itself
-    kOwn,     // memory of its own there too
+    kOwn,     // own memory there too
   };
-  // For a tensor of at most so many bytes. Returns the number of the place.
+  // Adds a place for a tensor of at most `most_bytes`. Returns the number of the place.
   int AddPlace(size_t most_bytes, Kind kind = kShared);
   absl::Status Allocate();
 
-  // `host` where the stream's ops can read it: itself, or a copy that this enqueues. INTERNAL for
-  // more bytes than planned. Overwrites what the place held.
+  // Returns `host` as the stream's ops can read it: itself, or a copy that this enqueues. INTERNAL
+  // for more bytes than planned. Overwrites the contents of the place.
   absl::StatusOr<TensorView> ToDevice(int place, const TensorView& host, Stream* stream);
-  // A copy in the place of `rows`, which are in other memory of the device; enqueues it. Not on a
-  // host device. Errors alike.
+  // Enqueues a copy of `rows`, which are in other memory of the device, to the place. Returns the
+  // copy. Not on a host device (CHECK). Errors as ToDevice.
   absl::StatusOr<TensorView> CopyOnDevice(int place, const TensorView& rows, Stream* stream);
-  // Where ops write what CopyToHost brings to `host`. Errors alike.
+  // Returns the view to which ops write before CopyToHost copies to `host`. Errors as ToDevice.
   absl::StatusOr<MutableTensorView> OnDevice(int place, const MutableTensorView& host) const;
-  // Nothing where `device` is `host`.
+  // Enqueues the copy. Does nothing if `device` is `host`.
   static void CopyToHost(const TensorView& device, const MutableTensorView& host, Stream* stream);
 
  private:

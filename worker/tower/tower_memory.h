@@ -1,4 +1,4 @@
-// What a tower trains with.
+// TowerMemory is the values and the gradient memory with which a tower trains.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@ namespace lockstep::worker {
 
 struct TowerMemory {
   VariableValues values;
-  // In host memory, by variable: they receive what Tower::Train tells.
+  // In host memory, by variable: they receive the gradients that Tower::Train describes.
   std::span<const MutableTensorView> gradients;
 };
 

@@ -1,4 +1,4 @@
-// How the gradients of several towers become one: the mean over them, clipping.
+// TowerReducer turns the gradients of several towers into one: the mean over them, clipping.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ struct TowerGradient {
   TensorView old = {};       // of a statistic: the value that the step began with
   Stream* stream = nullptr;  // on which a reducer has recorded `ready`; null: a tower's
 
-  // Later work of `later` finds the view complete.
+  // Makes later work of `later` wait until the view is complete.
   void AwaitOn(Stream* later) const {
     if (stream != later) later->WaitFor(ready);
   }
@@ -31,13 +31,13 @@ class TowerReducer {
  public:
   virtual ~TowerReducer() = default;
 
-  // `by_tower` become one gradient, in `to` or in one of their views; `to` may be the first one's
-  // view. Of a step, each variable that is not frozen once, from the last to the first. Where
-  // `ready` of the result is null, the gradient is complete with the event of Finish.
+  // Turns `by_tower` into one gradient, in `to` or in one of their views. `to` may be the first
+  // one's view. Called once in a step for each variable that is not frozen, from the last to the
+  // first. If `ready` of the result is null, the gradient is complete with the event of Finish.
   virtual absl::StatusOr<TowerGradient> Reduce(int variable,
                                                std::span<const TowerGradient> by_tower,
                                                const MutableTensorView& to) = 0;
-  // Every variable of the step was reduced. Null where Reduce left nothing open.
+  // Called when every variable of the step was reduced. Null if Reduce left nothing open.
   virtual absl::StatusOr<Event*> Finish() = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a GPU is called, for people.
+// Describes a GPU for logs and messages.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lockstep::worker::cuda {
 
-// "NVIDIA H100, 79 GiB, compute capability 9.0", or what the driver says instead. `ordinal`: in [0,
+// Returns "NVIDIA H100, 79 GiB, compute capability 9.0", or the driver's error. `ordinal` is in [0,
 // driver.device_count()). Any thread.
 std::string DescribeDevice(const Driver& driver, int ordinal);
 

@@ -1,4 +1,4 @@
-// Which memory of the host CUDA's driver has pinned or registered.
+// PinnedMemory records the host memory that CUDA's driver has pinned or registered.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace lockstep::worker::cuda {
 
-// Thread-safe. Of all GPUs: what is pinned for one of them is pinned for each.
+// Thread-safe. Shared by all GPUs: memory pinned for one of them is pinned for each.
 class PinnedMemory {
  public:
   void Add(const void* memory, size_t bytes);
   void Remove(const void* memory);
-  // Whether all of `memory` was added at once.
+  // Returns whether one Add covers all of `memory`.
   bool Contains(std::span<const std::byte> memory) const;
 
  private:

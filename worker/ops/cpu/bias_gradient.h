@@ -1,4 +1,4 @@
-// What remains of a layer's backward pass around its product: the relu behind it and the bias.
+// BiasGradient computes the relu and bias parts of a layer's backward pass, without its product.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,16 @@
 
 namespace lockstep::worker::cpu {
 
-// In one pass over the gradient [rows, channels] of the layer's output. The sums run in an order
-// that depends on the sizes and the number of threads alone.
+// Makes one pass over the gradient [rows, channels] of the layer's output. The order of the sums
+// depends only on the sizes and the number of threads.
 class BiasGradient {
  public:
   BiasGradient() = default;
   // For the number of threads of the current device.
   BiasGradient(int64_t rows, int64_t channels);
 
-  // Where `output` is given: gradient = output > 0 ? gradient : 0. Where `bias` is given: its
-  // gradient, the sum over the rows.
+  // With `output`: gradient = output > 0 ? gradient : 0. With `bias`: writes there its gradient,
+  // the sum over the rows. Both may be null.
   void Run(const float* output, float* gradient, float* bias);
 
  private:

@@ -1,4 +1,4 @@
-// Where the rows of a table that a variable holds lie in it.
+// HeldRows maps a row of a table to its position among the rows that a variable holds.
 #pragma once
 
 #include <bit>
@@ -10,15 +10,15 @@
 
 namespace lockstep::worker::cpu {
 
-// A bit for each row of the table, and for each word of bits that has any how many rows are held
-// below it: a row is found in two reads, where a binary search took most of an embedding's time.
+// Has a bit for each row of the table, and for each nonzero word of bits the number of rows held
+// below it. A lookup takes two reads; a binary search took most of an embedding's time.
 class HeldRows {
  public:
   explicit HeldRows(int64_t table_rows)
       : bits_((table_rows + kBits - 1) / kBits), below_(bits_.size()) {}
 
-  // Ascending, each once, all in the table. Costs what the rows do, whatever the table's size;
-  // allocates nothing once there have been as many as there ever will.
+  // Rows are ascending, each once, all in the table. The cost depends on their number, not on the
+  // table's size. Allocates nothing once it has seen the largest number of rows.
   void Set(std::span<const int64_t> rows) {
     for (const int64_t word : words_) bits_[word] = 0;
     words_.clear();
@@ -32,7 +32,7 @@ class HeldRows {
     }
   }
 
-  // The index of a held row among those of Set.
+  // Returns the index of a held row among those of Set (CHECK).
   int64_t PositionOf(int64_t row) const {
     const uint64_t word = bits_[row / kBits];
     const uint64_t bit = uint64_t{1} << row % kBits;
@@ -44,8 +44,8 @@ class HeldRows {
   static constexpr int64_t kBits = 64;
 
   std::vector<uint64_t> bits_;
-  std::vector<int32_t> below_;  // of a word that has bits
-  std::vector<int64_t> words_;  // that have
+  std::vector<int32_t> below_;  // of nonzero words
+  std::vector<int64_t> words_;  // the nonzero ones
 };
 
 }  // namespace lockstep::worker::cpu

@@ -1,5 +1,5 @@
-// What an LSTM and a GRU do alike: products over all steps at once where that is possible, and the
-// loops over the steps.
+// RecurrentOp is the common part of LSTM and GRU: products over all steps at once where possible,
+// and the loops over the steps.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,9 @@
 
 namespace lockstep::worker::cpu {
 
-// Works on copies whose first dimension is time, so that a step is one piece of memory: each below
-// is [batch, width] of one step, with `gates` gates side by side in a row of gates() * units().
+// Works on copies whose first dimension is time, so that a step is contiguous memory. Each pointer
+// below is [batch, width] of one step. A row of gates has `gates` gates side by side, each of
+// units() numbers.
 class RecurrentOp : public CpuOp {
  protected:
   // `reset_after`: the product of the state stays apart from that of the input, with a bias and a
@@ -25,16 +26,16 @@ class RecurrentOp : public CpuOp {
   bool has_initial_states() const { return options_.initial_states; }
   bool training() const { return options_.training; }
 
-  // Before Activate: the input's product. Activate and Differentiate write what they are to.
+  // Holds the input's product before Activate. Activate and Differentiate write their results here.
   float* Gates(int64_t step) { return &gates_[step * batch() * width_]; }
-  // The state's product. Kept for the step's Differentiate with reset_after alone.
+  // The state's product. Kept for the step's Differentiate only with reset_after.
   float* StateGates(int64_t step) {
     return &state_gates_[reset_after_ ? step * batch() * width_ : 0];
   }
   // The output before `step`: 0 is the initial state.
   float* Hidden(int64_t step) { return &hidden_[step * batch() * units()]; }
 
-  // From a state's input, or zeros.
+  // Copies a state's input; null: writes zeros.
   void CopyState(const TensorView* from, float* to) const;
 
   // Fills what an op needs besides Hidden(0) before the first step.
@@ -44,10 +45,10 @@ class RecurrentOp : public CpuOp {
 
   virtual void BeginBackward() = 0;
   // `gradient` is that of Hidden(step + 1). Writes the gradients of the sums before the activations
-  // to Gates(step) and, with reset_after, StateGates(step); to `gradient` what passes on to
-  // Hidden(step) beside the state's product.
+  // to Gates(step) and, with reset_after, StateGates(step). Writes to `gradient` the part of
+  // Hidden(step)'s gradient that does not pass through the state's product.
   virtual void Differentiate(int64_t step, int64_t begin, int64_t end, float* gradient) = 0;
-  // Of the initial states other than Hidden(0).
+  // Writes the gradients of the initial states other than Hidden(0).
   virtual void EndBackward(const BackwardArgs& args) = 0;
 
  private:

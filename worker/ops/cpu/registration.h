@@ -1,4 +1,4 @@
-// How the file of an op adds it to the table.
+// Registration adds an op to the table. The file of the op declares one.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What the ops of one tower on a GPU share: the kernels, handles of libraries, a workspace.
+// CudaContext is shared by the ops of one tower on a GPU: kernels, library handles, a workspace.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ class CudaContext : public OpContext {
 
   CudaDevice* device() const { return device_; }
 
-  // By LOCKSTEP_FIND_KERNEL(context, lockstep_add).
+  // Called by LOCKSTEP_FIND_KERNEL(context, lockstep_add).
   template <typename Function>
   absl::StatusOr<Kernel<Function>> Find(const char* name) const {
     absl::StatusOr<CudaKernel> kernel = module_->Find(name);
@@ -36,16 +36,16 @@ class CudaContext : public OpContext {
     return Kernel<Function>(*kernel);
   }
 
-  // A product in the context's precision that has its workspace reserved. FAILED_PRECONDITION where
-  // there is no cuBLASLt; UNIMPLEMENTED where cuBLASLt has no algorithm for it.
+  // Makes a product in the context's precision and reserves its workspace. FAILED_PRECONDITION:
+  // there is no cuBLASLt. UNIMPLEMENTED: cuBLASLt has no algorithm for it.
   absl::StatusOr<Matmul> MakeMatmul(MatmulShape shape);
-  // One pass of a convolution, likewise. FAILED_PRECONDITION where there is no cuDNN;
-  // UNIMPLEMENTED where cuDNN has no engine for it.
+  // Likewise makes one pass of a convolution. FAILED_PRECONDITION: there is no cuDNN.
+  // UNIMPLEMENTED: cuDNN has no engine for it.
   absl::StatusOr<Convolution> MakeConvolution(const Conv2DOptions& options, ConvolutionPass pass);
 
-  // Memory that an op uses between the beginning and the end of a call, and then the next op: of as
-  // many bytes as any has reserved. Where it is changes when one is made. After an error there is
-  // none.
+  // The workspace is memory that an op uses during a call; the next op then uses the same memory.
+  // It has the largest size that was reserved. A larger reservation moves it. After an error there
+  // is none.
   absl::Status ReserveWorkspace(size_t bytes);
   void* workspace() const { return workspace_.get(); }
 
@@ -54,13 +54,14 @@ class CudaContext : public OpContext {
       : device_(device), precision_(precision), module_(std::move(module)) {}
   static OpTable::MadeOr<OpContext> Create(Device* device, Precision precision);
 
-  // Of products whose factors are of this type: in bfloat16 those of float32 are in TF32.
+  // Of products with factors of this type. Products of float32 are in TF32 if the context is in
+  // bfloat16.
   Precision PrecisionFor(DType factors) const;
 
   CudaDevice* const device_;
   const Precision precision_;
   const std::unique_ptr<CudaModule> module_;
-  // Once they were asked for.
+  // Created on first use.
   std::optional<CublasLtHandle> cublas_;
   std::optional<CudnnHandle> cudnn_;
   std::set<std::string> logged_;  // convolutions of LogRefusedEngine: one line for all passes
@@ -68,11 +69,10 @@ class CudaContext : public OpContext {
   size_t workspace_bytes_ = 0;
 };
 
-// The kernel that this function declares, so that a launch's arguments are checked by it.
+// Finds the kernel of this name. The function's declaration checks the arguments of a launch.
 #define LOCKSTEP_FIND_KERNEL(context, function) (context)->Find<decltype(function)>(#function)
 
-// Of the functions `function` and `function`_bf16 the one for elements of type T, float or
-// BFloat16.
+// The type of `function` for float elements, or of `function`_bf16 for T = BFloat16.
 #define LOCKSTEP_FUNCTION_OF(T, function) \
   std::conditional_t<std::is_same_v<T, BFloat16>, decltype(function##_bf16), decltype(function)>
 #define LOCKSTEP_FIND_KERNEL_OF(context, T, function)           \

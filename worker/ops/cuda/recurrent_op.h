@@ -1,5 +1,5 @@
-// What an LSTM and a GRU do alike on a GPU: products over all steps at once where that is possible,
-// and the loops over the steps.
+// RecurrentOp is the common part of LSTM and GRU on a GPU: products over all steps at once where
+// possible, and the loops over the steps.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace lockstep::worker::cuda {
 
-// What kind of layer it is.
+// The differences between the kinds of recurrent layers.
 struct RecurrentKind {
   int gates = 1;  // side by side in a row, each of `units` numbers
   // The product of the state stays apart from that of the input, with a bias and a gradient of its
@@ -23,7 +23,7 @@ struct RecurrentKind {
 };
 
 // The products, memory and kernels of one layer. Memory is [time, batch, width], so that a step is
-// one piece of it.
+// contiguous.
 struct RecurrentParts {
   static absl::StatusOr<RecurrentParts> Make(CudaContext* context, const RecurrentOptions& options,
                                              const RecurrentKind& kind);
@@ -57,9 +57,9 @@ class RecurrentOp : public Op {
   int64_t state_elements() const { return batch() * units(); }
   bool has_initial_states() const { return options_.initial_states; }
 
-  // Before Activate: the input's product. Activate and Differentiate write what they are to.
+  // Holds the input's product before Activate. Activate and Differentiate write their results here.
   float* Gates(int64_t step) const { return At(parts_.gates, step * batch() * width_); }
-  // The state's product. Kept for the step's Differentiate with reset_after alone.
+  // The state's product. Kept for the step's Differentiate only with reset_after.
   float* StateGates(int64_t step) const {
     return At(parts_.state_gates, kind_.reset_after ? step * batch() * width_ : 0);
   }
@@ -69,7 +69,7 @@ class RecurrentOp : public Op {
     return reinterpret_cast<float*>(buffer.get()) + element;
   }
 
-  // From a state's input, or zeros.
+  // Copies a state's input; null: writes zeros.
   void CopyState(const TensorView* from, float* to, Stream* stream) const;
   void Zero(float* to, Stream* stream) const;
 
@@ -80,10 +80,10 @@ class RecurrentOp : public Op {
 
   virtual void BeginBackward(Stream* stream) = 0;
   // `gradient` is that of Hidden(step + 1). Writes the gradients of the sums before the activations
-  // to Gates(step) and, with reset_after, StateGates(step); to `gradient` what passes on to
-  // Hidden(step) beside the state's product.
+  // to Gates(step) and, with reset_after, StateGates(step). Writes to `gradient` the part of
+  // Hidden(step)'s gradient that does not pass through the state's product.
   virtual void Differentiate(int64_t step, float* gradient, Stream* stream) = 0;
-  // Of the initial states other than Hidden(0).
+  // Writes the gradients of the initial states other than Hidden(0).
   virtual void EndBackward(const BackwardArgs& args, Stream* stream) = 0;
 
  private:

@@ -1,4 +1,4 @@
-// How the file of an op adds it to the table.
+// Registration adds an op to the table. The file of the op declares one.
 #pragma once
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +9,7 @@ namespace lockstep::worker::cuda {
 
 // At namespace scope: `const Registration<&MakeLstm> kLstm;`, with a function
 // `OpTable::MadeOr<Op> MakeLstm(CudaContext* context, const LstmOptions& options)`. `context`
-// outlives the op. A second function makes those whose OpOptions::type is bfloat16.
+// outlives the op. A second function makes the ops whose OpOptions::type is bfloat16.
 template <auto kMake, auto... kMakeBfloat16>
 class Registration {
  public:

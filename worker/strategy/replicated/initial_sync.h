@@ -1,5 +1,5 @@
-// What a worker's log says of the initial sync, in which its other towers get the state of tower 0.
-// tensorpack's replicated trainer says the same.
+// Texts for a worker's log about the initial sync, which copies the state of tower 0 to its other
+// towers. tensorpack's replicated trainer logs the same.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace lockstep::worker {
 
-// How many variables and slots are copied to how many towers. Empty with one tower, which has no
-// initial sync. The last variable of the state, the loss, is not counted.
+// States how many variables and slots are copied to how many towers. Empty with one tower, which
+// has no initial sync. The last variable of the state, the loss, is not counted.
 std::string InitialSyncText(const ReplicaState& state, int towers);
 
 // One warning for each untrained variable whose name is that of another tower's copy of a variable

@@ -1,5 +1,5 @@
-// Where the reducer of a replicated job's gradients comes from: of the one worker, or of the group
-// that the chief has formed.
+// ReducerSource provides the reducer of a replicated job's gradients: that of the one worker, or of
+// the group that the chief has formed.
 #pragma once
 
 #include <memory>
@@ -15,19 +15,20 @@ namespace lockstep::worker {
 
 struct ReducerOfGroup {
   std::shared_ptr<GroupReducer> reducer;
-  GroupViewId view;  // the chief's; its view is 0: of one worker the chief forms no group
-  // The first step that is not closed: every member reduces it in this group, again if need be.
+  GroupViewId view;  // the chief's; its view is 0 with one worker: the chief forms no group then
+  // The first step that is not closed. Every member reduces it in this group, if necessary again.
   GlobalStep step;
   bool is_first = true;  // this worker is the first of the group: it stores versions
-  // Of those that have the variables of `step`, it is the first, and stores that version. Such a
-  // member may have come later than this group's first one.
+  // This worker is the first member that has the variables of `step`: it stores that version. It
+  // may have come later than the group's first member.
   bool is_first_holder = true;
-  // The chief takes this worker for one that has them. A new chief does so with every member that
-  // it finds, also with one that was still reading them.
+  // The chief counts this worker as one that has them. A new chief counts every member that it
+  // finds, even one that was still reading them.
   bool counts_as_holder = false;
-  // A group may have fewer members than the one before: only its own sum counts.
+  // A group may have fewer members than the previous one: only its own sum counts.
   bool sums_differ = false;
-  // Others that have them, by position, for a worker that has not. None: the ps have the version.
+  // Positions of other members that have them, for a worker that has not. Empty: the ps have the
+  // version.
   std::vector<int> holders;
   MemberStates* states = nullptr;  // of the reducer; null: there are no others
 };
@@ -36,15 +37,15 @@ class ReducerSource {
  public:
   virtual ~ReducerSource() = default;
 
-  // The reducer of the newest group, as soon as there is a group that has not been told yet. One
-  // call at a time. `done` comes on any thread, or before the call returns. An older group's
-  // reducer still has its last sum, and reduces no more.
+  // Passes the reducer of the newest group to `done`, as soon as there is a group that was not
+  // passed before. One call at a time. `done` runs on any thread, or before the call returns. An
+  // older group's reducer still has its last sum, and reduces no more.
   virtual void Next(Callback<ReducerOfGroup> done) = 0;
   // The reduction in the group of `view` has failed, and this worker has no sum of its step. It
-  // waits for another group. Ignored once a newer group has been told: an older one ends with it,
-  // and the newer one may work. Thread-safe.
+  // waits for another group. Ignored once a newer group was passed to `done`: the older one has
+  // ended, and the newer one may work. Thread-safe.
   virtual void NoteFailure(const GroupViewId& view) = 0;
-  // What the others may read of this worker; null: nothing. Thread-safe.
+  // Sets the state of this worker that other members may read. Null: none. Thread-safe.
   virtual void SetOwnState(OwnState* state) = 0;
   // Ends the pending call and later ones, and the reduction that runs, with CANCELLED. Thread-safe.
   virtual void Cancel() = 0;

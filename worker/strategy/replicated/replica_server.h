@@ -1,4 +1,4 @@
-// What other members of the group read of this worker's replicas.
+// ReplicaServer lets other members of the group read the state of this worker's replicas.
 #pragma once
 
 #include <vector>
@@ -14,12 +14,12 @@ namespace lockstep::worker {
 // Thread-safe.
 class ReplicaServer final : public OwnState {
  public:
-  // From now on these are read, which outlive the server. Once.
+  // Serves `replicas` from now on. They outlive the server. Called once.
   void Serve(const Replicas* replicas);
-  // Makes the next version, while nobody reads. One call at a time.
+  // Runs `apply`, which makes the next version. Reads fail meanwhile. One call at a time.
   void Change(absl::FunctionRef<void()> apply);
 
-  // As OwnState. Does not wait for a version that is being made: UNAVAILABLE.
+  // As OwnState. UNAVAILABLE, without a wait, while a version is being made.
   absl::StatusOr<StatePiece> Read(GlobalStep version, uint64_t offset, uint64_t size) override;
 
  private:

@@ -1,4 +1,4 @@
-// Which of cuDNN's engines computes a convolution in the least time on the GPU at hand.
+// Measures which cuDNN engine computes a convolution fastest on this GPU.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace lockstep::worker::cuda {
 
-// Runs each of `candidates`, at least one, some times on memory that is freed again, and returns
-// the place of the fastest; of equal ones that of the first. They are the pass of a convolution of
-// `options` by several engines. One that cuDNN fails to run is not chosen. Returns 0 where none
-// runs, or where there is no memory to try them in. Their handle has no stream then. Errors are
-// those of the device.
+// Runs each of `candidates`, at least one, several times on temporary memory. Returns the index of
+// the fastest; of equal ones, the first. The candidates are one pass of a convolution of `options`
+// by several engines. A candidate that cuDNN fails to run is not chosen. Returns 0 if none runs, or
+// if there is no memory to try them. Afterwards their handle has no stream. Errors are those of the
+// device.
 absl::StatusOr<size_t> FindFastest(CudaDevice* device, const Conv2DOptions& options,
                                    std::span<Convolution> candidates, const Clock* clock);
 
