@@ -1,4 +1,4 @@
-// What can be known to be wrong with a run before any of its processes starts.
+// Checks a run for errors before any of its processes starts.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace lockstep::deploy {
 
-// Checks the cluster that the job asks for, makes the chief's own plan of it (chief/plan), and the
-// checkpoint folder. The first thing that is wrong, one line naming file, place and remedy. OK: a
-// warning for the user: that a job which is to go on is done, or about what the job says and this
-// machine does not do; empty: none.
+// Checks the job's cluster, makes the chief's plan of the job (chief/plan), and checks the
+// checkpoint folder. Returns the first error, one line naming file, place and remedy. OK: a warning
+// for the user, or an empty text. It says that a job to be continued is done, or that this machine
+// lacks something the job asks for.
 absl::StatusOr<std::string> CheckRun(const std::string& job_path, const JobDef& job,
                                      const chief::StartChoice& start);
 

@@ -1,4 +1,4 @@
-// What the launcher says: lines, and on a terminal one line of progress that is rewritten in place.
+// The launcher's output: lines, and on a terminal one progress line that is rewritten in place.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace lockstep::deploy {
 
-// From one thread.
+// Not thread-safe: one thread only.
 class Console {
  public:
   Console();
   // Ends a progress line.
   ~Console();
 
-  // To stdout.
+  // Writes a line to stdout.
   void Line(absl::string_view text);
-  // What went wrong: to stderr.
+  // Writes an error to stderr.
   void Error(absl::string_view text);
-  // To stdout. On a terminal the text replaces the last one, cut to the terminal's width; elsewhere
-  // it becomes a line of its own, at most one in 5 s.
+  // Writes to stdout. On a terminal the text replaces the last one, cut to the terminal's width;
+  // elsewhere it is a line of its own, at most one in 5 s.
   void Progress(absl::string_view text);
 
  private:

@@ -1,4 +1,4 @@
-// How a command's main ends.
+// Ends a command's main.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -6,7 +6,7 @@
 
 namespace lockstep::deploy {
 
-// The exit code, given as such or for an error, which is printed to stderr as one line.
+// Returns the exit code. Prints an error to stderr as one line, and returns the error's exit code.
 int FinishCommand(absl::string_view command, const absl::StatusOr<int>& exit_code);
 
 }  // namespace lockstep::deploy

@@ -1,5 +1,5 @@
-// What the demo of a generative model shows once its job is done: a picture of what it generates,
-// and what a classifier of the real digits makes of it.
+// The results of the generative demo after its job: a picture of generated digits, and the classes
+// that a classifier of the real digits assigns to them.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ struct GeneratorOptions {
   std::string script;      // `lockstep`, for commands that are shown
   std::string run_dir;     // of the generator's job: all files go there
   std::string checkpoint;  // of the generator
-  std::string layer;       // that puts out the images
+  std::string layer;       // its output is the images
   uint64_t seed = 0;       // of the noise
 };
 
 struct Judgement {
   int64_t images = 0;
-  int64_t sure = 0;     // of which the classifier is at least 90 % sure
-  int64_t classes = 0;  // that it sees in those
+  int64_t sure = 0;     // images with a class probability of at least 90 %
+  int64_t classes = 0;  // different classes of those
 };
 
 // Writes a grid of 100 images, generated.png, and 1,000 as data, generated.idx. Returns the path of
 // the grid.
 absl::StatusOr<std::string> GenerateImages(const GeneratorOptions& options);
-// After GenerateImages: what the classifier of this checkpoint makes of the 1,000.
+// Classifies the 1,000 images with the classifier of this checkpoint. Call GenerateImages before.
 absl::StatusOr<Judgement> JudgeImages(const GeneratorOptions& options,
                                       const std::string& classifier);
 

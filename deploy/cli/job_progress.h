@@ -1,4 +1,4 @@
-// How a job's progress reads, from the chief's status and from the summary of its end. Pure. Not
+// JobProgress formats a job's progress from the chief's status and the final summary. Pure. Not
 // thread-safe.
 #pragma once
 
@@ -13,20 +13,20 @@ namespace lockstep::deploy {
 
 class JobProgress {
  public:
-  // Lines about what no call before has returned. A status is a sample: what happened after the
-  // last one of a run is in its summary.
+  // Returns lines that no earlier call has returned. A status is a sample: the summary has the
+  // events after the last status of a run.
   std::vector<std::string> NewEvaluations(const ProcessStatus& chief);
   std::vector<std::string> NewEvaluations(const Summary& summary);
   std::vector<std::string> NewWarnings(const ProcessStatus& chief);
   std::vector<std::string> NewWarnings(const Summary& summary);
 
-  // The state as one line: step, loss, examples/s, ETA, or what the start waits for.
+  // Returns the state as one line: step, loss, examples/s, ETA, or the reason why the start waits.
   static std::string Line(const ProcessStatus& chief);
 
  private:
   int64_t last_evaluation_ = -1;  // step
   uint64_t last_warning_ = 0;     // number
-  uint64_t chief_ = 0;            // incarnation of the one that counted it
+  uint64_t chief_ = 0;            // incarnation of the chief that counted it
 };
 
 }  // namespace lockstep::deploy

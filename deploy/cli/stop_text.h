@@ -1,4 +1,4 @@
-// What `lockstep stop` says, from what the processes answer. Pure.
+// Texts of `lockstep stop`, made from the answers of the processes. Pure.
 #pragma once
 
 #include <string>
@@ -9,23 +9,23 @@
 
 namespace lockstep::deploy {
 
-// INVALID_ARGUMENT with exit code 64, saying who listens at `address`, unless that is a chief. A
-// chief that stands by ends no job: the error names the one that commands.
+// INVALID_ARGUMENT with exit code 64 if the process at `address` is not a chief; the error names
+// the process. A standby chief cannot end a job: the error names the chief that commands.
 absl::Status CheckIsChief(const std::string& address, const ProcessStatus& status);
 
-// How the job has ended, and the checkpoint there is of it. With a line's end.
+// Says how the job has ended, and names its checkpoint if there is one. Ends with a newline.
 std::string StopText(const StopReply& reply);
-// What was to be saved and is not; empty: nothing.
+// Warns that the last step is not saved; empty: it is saved.
 std::string StopWarning(const StopReply& reply);
 
-// Of a chief that answers nothing any more, because it ends: its own answer, or CANCELLED from its
-// server. The job need not have ended: after SIGTERM the next chief goes on with it.
+// True if `status` is from a chief that is exiting: its own answer, or CANCELLED from its server.
+// The job need not have ended: after SIGTERM the next chief continues it.
 bool IsEnding(const absl::Status& status);
-// What is said then. With a line's end.
+// Returns the text for an exiting chief. Ends with a newline.
 std::string EndingText();
-// Why the process did not tell who it is, with what the user can do.
+// The error of a process that did not report its role, with a remedy.
 absl::Status NoChiefError(const absl::Status& status);
-// Why the chief did not end the job, with the same.
+// The error of a chief that did not end the job, with a remedy.
 absl::Status StopError(const absl::Status& status);
 
 }  // namespace lockstep::deploy

@@ -1,4 +1,4 @@
-// What `lockstep status --watch` does when a process does not answer. Pure.
+// Decides how `lockstep status --watch` reacts when a process does not answer. Pure.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@ namespace lockstep::deploy {
 
 struct WatchFailure {
   std::string line;        // for the user
-  bool has_ended = false;  // the process, as far as can be seen: the watch ends with it
+  bool has_ended = false;  // the process probably ended: the watch ends, too
 };
 
-// `failure`: of a question to the process at `address`, which has answered before; `is_repeated`:
-// the question before had no connection, either. It is returned where only the user can do
-// something about it: the watch ends with that error.
+// `failure`: of a call to the process at `address`, which has answered before. `is_repeated`: the
+// previous call had no connection, either. Returns `failure` if only the user can correct it: the
+// watch ends with that error.
 absl::StatusOr<WatchFailure> ExplainWatchFailure(const std::string& address,
                                                  const absl::Status& failure, bool is_repeated);
 
-// Whether there was no connection: the next failure is a repeated one.
+// Returns whether there was no connection: the next failure is then a repeated one.
 bool IsUnconnected(const absl::Status& failure);
 
 }  // namespace lockstep::deploy
