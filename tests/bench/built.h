@@ -1,4 +1,4 @@
-// Where the programs are that were built together with the benchmark.
+// BuiltProgram finds the programs that were built together with the benchmark.
 #pragma once
 
 #include <string>

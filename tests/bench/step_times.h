@@ -1,4 +1,4 @@
-// How long synchronous steps took, from the timelines of all workers.
+// Computes the times of synchronous steps from the timelines of all workers.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace lockstep::bench {
 
-// A line of a worker's timeline: the step and, in microseconds, what this needs of its phases.
+// A line of a worker's timeline: the step and, in microseconds, the phases that are used here.
 struct StepLine {
   int64_t step = 0;
   int64_t token = 0;
@@ -22,17 +22,17 @@ struct StepLine {
 // DATA_LOSS for a file that is no timeline.
 absl::StatusOr<std::vector<StepLine>> ReadTimeline(const std::string& path);
 
-// Milliseconds from the moment when the gradients of a step are released, in all workers at one
-// multiple of `release_every` microseconds, until the slowest worker has all variables of the next
-// version. The first `warm_up` steps are left out, and those whose workers were released apart.
+// Returns the milliseconds from the release of a step's gradients until the slowest worker has all
+// variables of the next version. All workers release at one multiple of `release_every`
+// microseconds. Leaves out the first `warm_up` steps, and those whose workers were released apart.
 std::vector<double> ReleasedSteps(const std::vector<std::vector<StepLine>>& workers,
                                   int64_t release_every, int64_t warm_up);
 
-// Milliseconds of a whole step, on average, after the first `warm_up`: from token to token.
+// Returns the average milliseconds of a whole step, from token to token, after the first `warm_up`.
 absl::StatusOr<double> WholeStep(const std::vector<StepLine>& worker, int64_t warm_up);
 
-// Milliseconds from a worker's last gradient until all of them were judged: what is left of the
-// push when the backward pass is over. The median over all steps after the first `warm_up`.
+// Returns the milliseconds from a worker's last gradient until all of them were judged: the rest of
+// the push after the backward pass. The median over all steps after the first `warm_up`.
 absl::StatusOr<double> PushAfterBackward(const std::vector<std::vector<StepLine>>& workers,
                                          int64_t warm_up);
 

@@ -1,4 +1,4 @@
-// How the tasks of a job under chaos reach each other, and how that fails.
+// ChaosNetwork connects the tasks of a job under chaos and injects faults of their links.
 #pragma once
 
 #include <memory>
@@ -11,23 +11,25 @@
 
 namespace lockstep::test {
 
-// From one thread.
+// Used by one thread.
 class ChaosNetwork {
  public:
   virtual ~ChaosNetwork() = default;
 
-  // What starts `command`, that of the task, so that others reach it where the cluster spec says.
+  // Returns a command that starts `command`, the task's own, so that others reach the task at its
+  // address in the cluster spec.
   virtual std::vector<std::string> CommandOf(const TaskId& task,
                                              std::vector<std::string> command) const = 0;
-  // Where a ps or a chief answers this program, also while others cannot reach it, if it can.
+  // Returns the address at which a ps or a chief answers this program. If possible, it also answers
+  // while other tasks cannot reach it.
   virtual std::string StatusAddressOf(const TaskId& task) const = 0;
 
-  // `fault` is one of links, and one that this network, which outlives it, can have.
+  // `fault` is one of links that this network supports. The network outlives the result.
   std::unique_ptr<OngoingFault> Inject(const Fault& fault, const FaultTasks& tasks);
 
  private:
   virtual void Disturb(const Fault& fault, const FaultTasks& tasks) = 0;
-  // Ends what lasts of it.
+  // Ends a fault that lasts.
   virtual void Restore(const Fault& fault, const FaultTasks& tasks) = 0;
 };
 

@@ -1,4 +1,4 @@
-// What job a chaos run trains.
+// ChaosOptions describes the job that a chaos run trains.
 #pragma once
 
 #include <string>

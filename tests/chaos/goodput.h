@@ -1,4 +1,4 @@
-// How much of its rate a job keeps while one of its processes is killed now and then.
+// Goodput is the share of its rate that a job keeps while one process is killed now and then.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct GoodputOptions {
   uint64_t seed = 1;      // of moments and victims: each process once before any comes again
 };
 
-// False: something is wrong, as the report of `run` says. `say` gets a line for each kill.
+// Returns false if something is wrong; `run` reports it. `say` gets a line for each kill.
 bool MeasureGoodput(ChaosJob* job, ChaosRun* run, const GoodputOptions& options,
                     const std::function<void(const std::string&)>& say, Goodput* goodput);
 

@@ -1,4 +1,4 @@
-// What a chaos run has seen: a row for each kind of fault and role.
+// ChaosReport collects the results of a chaos run: a row for each kind of fault and role.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct FaultOutcome {
   // Until the log of another task names the target, or the full disk; infinite: none has.
   absl::Duration detected_after = absl::InfiniteDuration();
   std::string detected_by;  // that task
-  // It is between two tasks, and lasts for a lease and 1 s: each has to name the other.
+  // The fault is between two tasks and lasts for a lease and 1 s: each has to name the other.
   bool is_to_be_named_by_both = false;
   // Until they have; infinite: they have not.
   absl::Duration detected_by_both_after = absl::InfiniteDuration();
@@ -31,7 +31,7 @@ class ChaosReport {
   explicit ChaosReport(std::vector<Fault> rows) : rows_(std::move(rows)) {}
 
   void Add(const FaultOutcome& outcome) { outcomes_.push_back(outcome); }
-  // What must not happen: an exit code that is not true, other bits, a job that stands still.
+  // Adds an event that must not happen: a wrong exit code, different bits, a stalled job.
   void AddDefect(const std::string& what) { defects_.push_back(what); }
 
   size_t num_faults() const { return outcomes_.size(); }

@@ -1,4 +1,4 @@
-// What a job under chaos must have come to.
+// CheckResult checks the result of a job under chaos.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace lockstep::test {
 
-// Judges the newest checkpoint of a job that has ended, adds what is wrong to `report`, and returns
-// its step. Of a ledger: the ledger. Otherwise it is, to the bit, that of a run of as many steps
-// that nothing disturbs, which is made here.
+// Judges the newest checkpoint of a job that has ended, adds its defects to `report`, and returns
+// its step. For a ledger's job, checks the ledger. Otherwise makes an undisturbed run of as many
+// steps, whose checkpoint must be equal to the bit.
 int64_t CheckResult(const ChaosJob& job, const ChaosOptions& options, ChaosReport* report);
 
 }  // namespace lockstep::test

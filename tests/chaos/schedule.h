@@ -1,4 +1,4 @@
-// Which faults a chaos run injects, one round after another, as its seed says. Pure.
+// Schedule draws the faults that a chaos run injects, one round after another, from its seed. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,15 @@ class Schedule {
   // The faults of the next round: one, or every fifth time two at once, of different tasks.
   // Each of the faults comes once before any comes again.
   std::vector<Fault> Next();
-  // From then on until a round begins: a moment of a step, or of a save.
+  // Returns the wait until the next round begins, at some moment of a step or of a save.
   absl::Duration NextWait();
 
  private:
   Fault Draw();
-  // Of a task with such a role.
+  // Draws the index of a task with this role.
   int DrawIndex(FaultTarget target);
-  // Below `limit`. The same on every machine, which std::uniform_int_distribution does not promise.
+  // Draws a number below `limit`: the same on every machine, which std::uniform_int_distribution
+  // does not promise.
   uint64_t Below(uint64_t limit) { return random_() % limit; }
 
   const int num_ps_;

@@ -1,4 +1,4 @@
-// What in the logs of a job tells that a fault was detected. Pure.
+// Sign is the text in the logs of a job that shows that a fault was detected. Pure.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What strangers do to a task whose port they reach.
+// Faults that strangers cause at a task whose port they reach.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Whether a task of a long run takes more and more memory, descriptors or threads.
+// UsageWatch detects tasks of a long run that take more and more memory, descriptors or threads.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ struct Usage {
   int64_t threads = 0;
 };
 
-// Nothing of a process that has ended.
+// nullopt: the process has ended.
 std::optional<Usage> UsageOf(pid_t pid);
 
 // Compares the second quarter of a run with the last one; the first is warm-up. Pure.

@@ -1,4 +1,4 @@
-// What the suite of reductions asks of every algorithm: the cases, and the answers by formulas of
+// The cases of the reductions' suite for every algorithm, and the expected answers by formulas of
 // their own.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the system says about a process that runs.
+// Reads the memory and the CPU time of a running process from the system.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,13 @@ struct ProcessMemory {
   int threads = 0;
 };
 
-// Lets the peak begin with what is there now.
+// Resets the peak to the present value.
 void ForgetPeak(const Process& process);
 
-// All 0 of one that has ended.
+// All 0 if the process has ended.
 ProcessMemory MemoryOf(const Process& process);
 
-// What the processors have spent on it until now, in the system as well; to 10 ms. 0 of one that
-// has ended.
+// Returns its user and system CPU time until now, to 10 ms. 0 if the process has ended.
 absl::Duration CpuTimeOf(const Process& process);
 
 }  // namespace lockstep::test

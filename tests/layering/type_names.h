@@ -1,4 +1,4 @@
-// Which types a header defines, by their names with namespaces. Two types of one name in a program
+// TypesOf lists the types of a header with their namespaces. Two types of one name in a program
 // break C++'s one definition rule: the linker takes the destructor of one for that of the other.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace lockstep::layering {
 
 // "lockstep::ps::Shard" and so on: the classes and structs of a header that is formatted as ours
-// are, but for those within others.
+// are, except those within others.
 std::vector<std::string> TypesOf(absl::string_view header);
 
 }  // namespace lockstep::layering

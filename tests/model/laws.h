@@ -1,4 +1,4 @@
-// What holds in every run, whatever fails. Pure.
+// Laws that hold in every run, whatever fails. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// What a search explores, and the rules that the roles keep. Without any one of the rules a search
-// finds a broken law, so a search that finds none could have found one.
+// Configuration selects the runs that a search explores, with the Rules that the roles keep.
+// Without any one of the rules a search finds a broken law. So a search that finds none could have
+// found one.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ struct Rules {
   bool older_orders_are_refused = true;  // of one chief, by the number of the view
   // Chiefs.
   bool take_over_from_both = true;  // unless one says that it leads
-  // After the one that serves: it may be made anew meanwhile. Of a job with new copies.
+  // After the serving member: the copy may be made anew meanwhile. In a job with new copies.
   bool copy_answers_last = true;
   bool one_decision_per_term = true;    // excludes the copy or promotes it, never both
   bool excluded_stays_excluded = true;  // also for later chiefs

@@ -1,4 +1,4 @@
-// Which chief a shard accepts and obeys.
+// Decides which chief a shard accepts and obeys.
 #pragma once
 
 #include "tests/model/rules.h"
@@ -6,7 +6,7 @@
 
 namespace lockstep::model {
 
-// Whether a shard that has accepted the term of `accepted` now accepts that of `chief`.
+// Returns whether a shard that has accepted the term of `accepted` now accepts that of `chief`.
 inline bool AcceptsTerm(const Configuration& configuration, ChiefId accepted, ChiefId chief) {
   const int held = configuration.TermOf(accepted);
   const int asked = configuration.TermOf(chief);
@@ -20,7 +20,7 @@ inline int ViewNumber(const Configuration& configuration, const Member& member) 
   return 4 * configuration.TermOf(member.view) + (counts ? member.order : 0);
 }
 
-// Whether a shard that has accepted the term of `accepted` obeys an order of `chief`.
+// Returns whether a shard that has accepted the term of `accepted` obeys an order of `chief`.
 inline bool Obeys(const Configuration& configuration, ChiefId accepted, ChiefId chief) {
   const Rules& rules = configuration.rules;
   if (!rules.older_terms_are_refused) return true;

@@ -1,5 +1,5 @@
-// What may happen next in a state. One function per role appends every event of that role, with the
-// state that follows and the law that breaks, if any. Pure.
+// Lists the events that may happen next in a state. One function per role appends every event of
+// that role, with the state that follows and the law that breaks, if any. Pure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What a replay found: where our answers are not TensorFlow's, and how much of the tolerance the
-// others need.
+// Comparison records where a replay's answers differ from TensorFlow's, and how much of the
+// tolerance the others need.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ struct Difference {
 
 class Comparison {
  public:
-  // What is compared from now on belongs to this entry of the log.
+  // Later comparisons belong to this entry of the log.
   void Enter(int entry) { entry_ = entry; }
 
   // Steps, counts, indices, codes: equal.
@@ -29,10 +29,9 @@ class Comparison {
   // float64, equal in float16.
   void Near(const std::string& what, DType dtype, const std::vector<double>& expected,
             const std::vector<double>& got);
-  // What we compute in float32 and TensorFlow in float64, forward and backward: within 5e-6 of the
-  // largest magnitude that it has had under this name. One that comes close to 0 keeps the
-  // roundings of when it was larger, and a mean those of its terms: of 700 scripts the worst
-  // needed 1.2e-6.
+  // Values that we compute in float32 and TensorFlow in float64, forward and backward: within 5e-6
+  // of the largest magnitude so far under this name. A value close to 0 keeps the rounding errors
+  // of when it was larger, and a mean those of its terms. Of 700 scripts the worst needed 1.2e-6.
   void NearSoFar(const std::string& what, const std::vector<double>& expected,
                  const std::vector<double>& got);
   // The elements of one tensor: equal.

@@ -1,4 +1,4 @@
-// What a script names, as we have it: optimizers and learning-rate schedules.
+// Makes the optimizers and learning-rate schedules that a script names.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace lockstep::oracle {
 
-// INVALID_ARGUMENT for a name that we do not have. Throws nlohmann::json::exception where a
+// INVALID_ARGUMENT for a name that we do not have. Throws nlohmann::json::exception if a
 // hyper-parameter is missing.
 absl::StatusOr<std::unique_ptr<const UpdateRule>> RuleOf(const std::string& optimizer,
                                                          const nlohmann::json& hyper_parameters);

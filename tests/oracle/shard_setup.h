@@ -1,5 +1,5 @@
-// What replays on real shards begin with: a chief's command, the variables of a script and where
-// they are, its optimizer, gradients as pushes.
+// Set-up of replays on real shards: a chief's command, a script's variables and their placement,
+// its optimizer, gradients as pushes.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class ScriptPush {
   ScriptPush(ps::WorkerIdentity worker, PushSeq push_seq, GlobalStep local_step);
 
   absl::Status Add(const VariableSpec& variable, const std::vector<double>& gradient);
-  // Once.
+  // Called once.
   absl::Status PushTo(ps::Shard* shard);
 
  private:

@@ -1,4 +1,4 @@
-// What each layer computes, written straight from its definition.
+// Reference layers: each is written straight from its definition.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace lockstep::reference {
 // x [..., in] W [in, units] + b [units]; b may be empty.
 Array Dense(const Array& x, const Array& kernel, const Array& bias);
 
-// Along one dimension of an image.
+// A window that slides along one dimension of an image.
 struct Sliding {
   int64_t window = 1;
   int64_t stride = 1;
@@ -61,7 +61,7 @@ Array Gru(const std::vector<Array>& inputs, const std::vector<Array>& variables,
 Array Softmax(Array scores);  // of each row
 // Means over the rows.
 double SoftmaxCrossEntropy(const Array& scores, const std::vector<int32_t>& labels);
-// The mean over all logits, by the textbook: for logits that are not large.
+// The mean over all logits, by the textbook's formula. Only for logits that are not large.
 double SigmoidCrossEntropy(const Array& logits, const Array& targets);
 double L2Loss(const Array& outputs, const Array& targets);
 

@@ -1,4 +1,4 @@
-// What is pushed to a sparse accumulator and what is taken from it.
+// Sparse gradients as they are pushed to a sparse accumulator and taken from it.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace lockstep::reference {
 
-// As it came, sound or not. Does not own.
+// A gradient as it was pushed, valid or not. Does not own the tensors.
 struct SparseGradientView {
   TensorView indices;  // int64 or int32, [n]: the row to which each slice belongs
   TensorView values;   // [n, ...]
-  // Of the whole gradient, where the sender says it.
+  // Of the whole gradient, if the sender states it.
   std::optional<absl::Span<const int64_t>> dense_shape;
 };
 

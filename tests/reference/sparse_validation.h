@@ -1,4 +1,4 @@
-// Which sparse gradients fit, in TensorFlow's order and words.
+// ValidateSparse checks that a sparse gradient fits, in TensorFlow's order and words.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,9 +8,9 @@
 
 namespace lockstep::reference {
 
-// `sum` are the slices accumulated so far, nullptr for none. An index is compared with the declared
-// number of rows, where one is declared, and never with zero: a negative one passes, as it does in
-// TensorFlow. All errors are INVALID_ARGUMENT.
+// `sum` is the shape of the slices accumulated so far, nullptr for none. An index is compared with
+// the declared number of rows, if one is declared, and never with zero: a negative one passes, as
+// it does in TensorFlow. All errors are INVALID_ARGUMENT.
 absl::Status ValidateSparse(const SparseGradientView& gradient, const PartialShape& declared,
                             DType dtype, const Shape* sum);
 

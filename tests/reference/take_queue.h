@@ -1,5 +1,5 @@
-// Who waits to take from an accumulator: strictly first come, first served. The one in front blocks
-// those behind it, also when they ask for less.
+// TakeQueue holds the takes that wait for an accumulator: strictly first come, first served. The
+// one in front blocks those behind it, also when they ask for less.
 #pragma once
 
 #include <cstdint>

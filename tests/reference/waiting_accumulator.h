@@ -1,7 +1,7 @@
-// What TensorFlow's conditional accumulators have beyond ours, around ours: takes that wait and can
-// be cancelled, sums in place of means, validation with TensorFlow's error texts. Which gradients
-// count, when they are taken and how the step moves is ps::ConditionalAccumulator's alone. A
-// derived class has gradients of one kind (dense, sparse).
+// WaitingAccumulator adds TensorFlow's other features to our accumulator: takes that wait or are
+// cancelled, sums in place of means, validation with TensorFlow's error texts.
+// ps::ConditionalAccumulator alone decides which gradients count, when they are taken and how the
+// step moves. A derived class has gradients of one kind (dense, sparse).
 //
 // Not thread-safe.
 #pragma once
@@ -21,7 +21,7 @@ namespace lockstep::reference {
 
 enum class Reduction { kMean, kSum };
 
-// `GradientView` is what is pushed, `Reduced` what is taken.
+// `GradientView` is the type that is pushed, `Reduced` the type that is taken.
 template <typename GradientView, typename Reduced>
 class WaitingAccumulator {
  public:
@@ -66,8 +66,8 @@ class WaitingAccumulator {
     return Flush();
   }
 
-  // Ends a waiting take, which consumes nothing; what stood behind it may be satisfied now. Nothing
-  // is finished when the take is not waiting.
+  // Ends a waiting take, which consumes nothing; takes behind it may be satisfied now. Returns none
+  // if the take is not waiting.
   std::vector<FinishedTake> Cancel(TakeId id) {
     std::vector<FinishedTake> finished;
     if (!takes_.Remove(id)) return finished;
@@ -95,7 +95,7 @@ class WaitingAccumulator {
   const Gradient& first() const { return accumulator_.held().front().gradient; }
 
  private:
-  // Whether the gradient fits the declaration and, when there is one, the first gradient.
+  // Checks that the gradient fits the declaration and, if there is one, the first gradient.
   virtual absl::Status Validate(const GradientView& gradient) const = 0;
   virtual Gradient CopyOf(const GradientView& gradient) const = 0;
   virtual Reduced Reduce(ps::TakenGradients taken) const = 0;

@@ -1,4 +1,4 @@
-// Who listens at which address of a simulated cluster.
+// AddressBook maps the addresses of a simulated cluster to the servers that listen there.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class AddressBook {
  public:
   // `address` is new. The ends outlive the book's users.
   void Add(const std::string& address, const ListeningPs& ps) { listening_[address] = ps; }
-  // Throws on an address where nobody has ever listened.
+  // Throws on an address that was never added.
   const ListeningPs& Find(const std::string& address) const { return listening_.at(address); }
 
  private:

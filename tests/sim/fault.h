@@ -1,4 +1,4 @@
-// What a simulation does to the processes and the network of a job, counted by kind.
+// Faults that a simulation injects into the processes and the network of a job, counted by kind.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What happened at the ps of a simulated run, in the order in which it happened there: the truth,
+// History records the events at the ps of a simulated run, in their order there. It is the truth,
 // whatever the network did to the answers.
 #pragma once
 
@@ -27,7 +27,7 @@ struct Judged {
   bool accepted = false;
   Epoch epoch;         // that its worker is in
   Incarnation server;  // that judged it
-  // Of its step, in a job whose workers come and go, once it has been looked up.
+  // Of its step, in a job whose workers come and go. Set once it has been looked up.
   std::optional<ReplicaShare> share = {};
 };
 
@@ -36,7 +36,7 @@ struct HandedOut {
   Incarnation incarnation;
   GlobalStep step;
   DequeueSeq dequeue_seq;
-  GlobalStep held;  // of the newest token that the worker has, as it tells
+  GlobalStep held;  // of the newest token that the worker says it has
 };
 
 // Values of a variable that a ps sent, or that a tower was given.
@@ -91,10 +91,10 @@ struct History {
   int Accepted(uint32_t variable) const;  // with any stamp
 };
 
-// Of a table: its rows, one by one; without any, elements from `first` on.
+// Notes the rows of a table, one by one; without rows, elements from `first` on.
 void NotePulled(Pulled pulled, absl::Span<const int64_t> rows, History* history);
 
-// Each is `ps`, with everything written down. What is pointed to outlives it.
+// Each returns `ps`, with all its events recorded. The objects pointed to outlive it.
 std::unique_ptr<PsControl> MakeRecordedControl(PsControl* ps, const PsServerId& server,
                                                History* history);
 std::unique_ptr<PsData> MakeRecorded(PsData* ps, const PsServerId& server, History* history);

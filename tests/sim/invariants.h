@@ -1,7 +1,8 @@
-// What holds at every moment of a simulated job, whatever the network and the processes do:
+// Invariants checks what holds at every moment of a simulated job, whatever the network and the
+// processes do:
 //
-// - values: whoever is given a value has what the accepted gradients make. No step closes with
-//   fewer gradients than it needs; none is accepted after that, or staler than allowed.
+// - values: each value that is given out is the one that the accepted gradients make. No step
+//   closes with fewer gradients than it needs; none is accepted after that, or staler than allowed.
 // - counted: where a replica has one token, no server judges a gradient of a process twice for one
 //   step.
 // - token: no process has a token twice, one older than its last, or one of a step to come.
@@ -36,26 +37,26 @@ namespace lockstep::sim {
 
 class Invariants {
  public:
-  // What is pointed to outlives this.
+  // The objects pointed to outlive this.
   Invariants(const SimOptions* options, const History* history);
 
-  // Values that somebody was given before all gradients that make them had been judged.
+  // Returns the number of values given out before all gradients that make them had been judged.
   uint64_t shown_early() const { return shown_early_; }
 
   // Checks what has changed since the last call. Returns "INVARIANT: what is broken", nothing when
   // all hold. `serving`: by shard, the server that serves it. `servers`: all that ever were.
-  // `means`: what copies have taken.
+  // `means`: has the means that copies have taken.
   std::optional<std::string> Check(const std::vector<SimPsServer*>& serving,
                                    const std::vector<SimPsServer*>& servers,
                                    const CopyInvariants& means);
 
  private:
   void NoteCommits(const std::vector<SimPsServer*>& servers);
-  // Each adds what it checks to what is known. Returns what is broken.
+  // Each adds the events that it checks to the known ones. Returns what is broken.
   std::optional<std::string> CheckGradients(const std::vector<ps::ShardState>& now);
   std::optional<std::string> CheckTokens();
-  // Copies serve some shards in place of those that did: gradients that they have not are to be
-  // pushed again.
+  // Finds the copies that now serve a shard in place of another server. Gradients that they lack
+  // are to be pushed again.
   std::optional<std::string> CheckTakeOvers(const std::vector<ps::ShardState>& now,
                                             const CopyInvariants& means);
   std::optional<std::string> CheckViews();
@@ -63,24 +64,24 @@ class Invariants {
   std::optional<std::string> CheckCommit(const std::vector<ps::ShardState>& now) const;
   std::optional<std::string> CheckValues(const std::vector<ps::ShardState>& now);
   std::optional<std::string> CheckCheckpoints();
-  // Fills in which share of its step the gradient is of.
+  // Fills in the gradient's share of its step.
   std::optional<std::string> FindShare(Judged* gradient) const;
-  // Of those that can be told now.
+  // Compares those of `early_` that can be compared now.
   std::optional<std::string> CompareEarly(const std::vector<ps::ShardState>& now);
-  // Makes those of the epoch if a shard has begun it; null: none has.
+  // Makes the expected values of the epoch if a shard has begun it; null: none has.
   ExpectedValues* FindExpected(Epoch epoch, const std::vector<ps::ShardState>& now);
 
   const SimOptions* const options_;
   const History* const history_;
   std::map<Epoch, ExpectedValues> expected_;
   std::vector<ps::ShardState> last_;               // by shard
-  std::vector<Incarnation> server_, last_server_;  // by shard: who serves it, and did before
+  std::vector<Incarnation> server_, last_server_;  // by shard: current and previous server
   std::pair<Epoch, GlobalStep> committed_;         // the highest global step of the epoch
-  // So much of the history is known.
+  // The numbers of history entries that are known.
   size_t judged_ = 0, tokens_ = 0, pulled_ = 0, views_ = 0, releases_ = 0;
   uint64_t shown_early_ = 0;
   std::vector<Pulled> early_;  // ranges of variables whose gradients are not all judged
-  // By server and variable: which process has pushed it in which step.
+  // By server and variable: the processes that have pushed it, with the step.
   std::set<std::tuple<Incarnation, uint32_t, Incarnation, GlobalStep>> counted_;
   std::map<Incarnation, HandedOut> newest_token_;
   std::map<Incarnation, AcceptedView> newest_view_;  // by ps process

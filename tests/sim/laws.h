@@ -1,4 +1,4 @@
-// What must hold at the end of every run, beside the invariants (invariants.h).
+// Laws that must hold at the end of every run, beside the invariants (invariants.h).
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lockstep::sim {
 
-// Each returns what is broken, one line each; empty when the law holds.
+// Each returns the violations, one line each; empty: the law holds.
 
 // Asynchronous: the step shard takes as many gradients as the job has steps.
 std::vector<std::string> BrokenAsynchronousLaws(const SimCluster& cluster);
@@ -20,8 +20,8 @@ std::vector<std::string> BrokenFifoLaws(const SimCluster& cluster);
 // The variables whose values differ between two jobs of the same options, now.
 std::vector<std::string> Differences(SimCluster* one, SimCluster* other);
 
-// Runs a synchronous job of which nobody dies to its end, and judges it by the laws of its token
-// policy. What was wrong; empty when nothing was.
+// Runs a synchronous job in which no process dies to its end, and judges it by the laws of its
+// token policy. Returns the violations; empty: none.
 std::string RunAndJudge(SimCluster* cluster);
 
 }  // namespace lockstep::sim

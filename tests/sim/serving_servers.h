@@ -1,5 +1,5 @@
-// Which server serves each shard of a job with copies, as the views say that servers accepted.
-// Pure.
+// ServingServers knows the server of each shard of a job with copies, from the views that servers
+// accepted. Pure.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ class ServingServers {
 
   // Takes the views that were accepted since the last call.
   void Update(const History& history);
-  // This one has begun to serve anew, in the same epoch, a shard that was lost.
+  // `server` has begun to serve anew, in the same epoch, a shard that was lost.
   void NoteServing(uint32_t shard, Incarnation server);
-  // 0: nobody has served it yet. One that is lost counts until another one serves.
+  // 0: no server has served it yet. One that is lost counts until another one serves.
   Incarnation Of(uint32_t shard) const { return shards_[shard].server; }
 
  private:
@@ -32,7 +32,7 @@ class ServingServers {
 
   std::vector<Served> shards_;
   std::map<Incarnation, bool> is_copy_;  // by server
-  size_t views_ = 0;                     // so many are known
+  size_t views_ = 0;                     // views that are known
 };
 
 }  // namespace lockstep::sim

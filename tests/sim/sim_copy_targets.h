@@ -1,4 +1,5 @@
-// How a simulated ps process reaches the copies of its shards: the real senders, over the network.
+// SimCopyTargets connects a simulated ps process to the copies of its shards: the real senders,
+// over the network.
 #pragma once
 
 #include <memory>
@@ -14,14 +15,14 @@ namespace lockstep::sim {
 
 class SimCopyTargets {
  public:
-  // `node` is that of the process. What is pointed to outlives this.
+  // `node` is that of the process. The objects pointed to outlive this.
   SimCopyTargets(const Node& node, PlantedBug planted, const AddressBook* book, Network* network,
                  EventQueue* events)
       : node_(node), planted_(planted), book_(book), network_(network), events_(events) {}
   ~SimCopyTargets() { Close(); }
 
   std::shared_ptr<ps::CopyTarget> Make(const ps::CopyTargetOptions& options);
-  // Nothing is sent any more, and nobody is told anything. Not in a callback of a target.
+  // Stops all sends and callbacks. Must not be called in a callback of a target.
   void Close();
 
  private:

@@ -1,5 +1,5 @@
-// What workers of a simulated replicated job know of one another: real peer services, reducers and
-// sources of groups, over a bad network.
+// Connects the workers of a simulated replicated job: real peer services, reducers and sources of
+// groups, over a bad network.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@ struct SimMember {
   std::vector<SimPeerConnection*> connections;  // of its reducers, while it lives
 };
 
-// Used by one thread, as all that it is given, which outlives it.
+// Used by one thread, as are its arguments, which outlive it.
 class SimMembers {
  public:
   SimMembers(EventQueue* events, Network* network, Random* random)
       : events_(events), network_(network), random_(random) {}
 
   SimMember* Add(uint64_t incarnation, const Node& node);
-  // Its calls are never heard of again; those to it end.
+  // Its own calls never complete; calls to it end.
   void Kill(SimMember* member);
   std::unique_ptr<worker::MemberConnection> Connect(SimMember* from, uint64_t to);
-  // Until this is destroyed: calls of others may still end there.
+  // Keeps it until this is destroyed: calls of others may still end there.
   void Keep(std::shared_ptr<const void> process) { kept_.push_back(std::move(process)); }
 
  private:

@@ -1,5 +1,5 @@
-// What happened in a simulation: a hash of all events in their order, how many there were, which
-// faults, and the first violation. The same seed gives the same hash.
+// Trace records a simulation: a hash of all events in their order, their number, the faults, and
+// the first violation. The same seed gives the same hash.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Trace {
   void NoteFault(Fault fault);
   // An invariant is broken. The first one counts.
   void NoteViolation(std::string violation);
-  // What happened in another simulation, after this one.
+  // Appends the trace of another simulation, after this one.
   void Append(const Trace& next);
 
   uint64_t hash() const { return hash_; }

@@ -1,4 +1,4 @@
-// What a page of docs/ says about the fields of a document.
+// DocumentedFields reads the fields of a document from a page of docs/.
 #pragma once
 
 #include <fstream>
@@ -8,7 +8,7 @@
 namespace lockstep::test {
 
 // The names in the first column of the table under the heading "## <heading>", in their order; none
-// when there is no such heading. `page` is relative to the top of the checkout.
+// if there is no such heading. `page` is relative to the top of the checkout.
 inline std::vector<std::string> DocumentedFields(const std::string& page,
                                                  const std::string& heading) {
   std::vector<std::string> fields;

@@ -1,4 +1,4 @@
-// How the time that something takes grows with the number of things.
+// CheckGrowth checks how the time of an operation grows with its number of items.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ double SecondsOf(size_t count, Make make) {
   return least;
 }
 
-// make(count) prepares work on so many things and returns it. Of 4 times as many as `count` it may
-// take 4 times as long and a little more; with the square it would take 16 times as long.
+// make(count) prepares work on `count` items and returns it. On 4 times as many it may take 4 times
+// as long and a little more. Quadratic work would take 16 times as long.
 template <typename Make>
 void CheckGrowth(size_t count, Make make) {
   const double few = SecondsOf(count, make);

@@ -1,4 +1,4 @@
-// What a test's code writes to the log.
+// LogLines captures the lines that a test's code writes to the log.
 #pragma once
 
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 
 namespace lockstep::test {
 
-// The lines that `write` sends to stderr, where those of the log name `process`. One call at a time
-// in a process. Lines of other threads meanwhile are among them.
+// Returns the lines that `write` sends to stderr. Log lines name `process`. One call at a time in a
+// process. Lines of other threads meanwhile are among them.
 inline std::vector<std::string> LogLines(const std::function<void()>& write,
                                          absl::string_view process = "test") {
   const TemporaryFolder folder;

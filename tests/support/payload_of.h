@@ -1,4 +1,4 @@
-// What a message brought, as a receiver gets it.
+// PayloadOf makes the payload of a message as a receiver gets it.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace lockstep::test {
 
-// A copy of `bytes` in pieces of `cut` bytes; gone when nobody holds it.
+// A copy of `bytes` in pieces of `cut` bytes; freed with its last reference.
 inline std::shared_ptr<const std::vector<std::span<const std::byte>>> PayloadOf(
     std::span<const std::byte> bytes, size_t cut) {
   struct Received {

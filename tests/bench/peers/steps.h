@@ -1,7 +1,7 @@
-// What the peers of the step rows have in common: workers as processes that release their gradients
-// at one instant, and the time from there until the slowest of them has all variables.
+// Common code of the peers of the step rows. Workers are processes that release their gradients at
+// one instant. A step lasts from there until the slowest of them has all variables.
 //
-// Peers are built without our libraries, with nothing but the standard one and their own.
+// Peers are built without our libraries, with only the standard one and their own.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@ struct PeerJob {
   int64_t release_every = 0;  // microseconds: gradients are released at multiples of it
 };
 
-// Of the arguments WORKERS MEBIBYTES STEPS RELEASE_EVERY_US. Ends the program if they are not that.
+// Parses the arguments WORKERS MEBIBYTES STEPS RELEASE_EVERY_US. Ends the program on an error.
 PeerJob ParsePeerJob(int argc, char** argv);
 
-// Run before the first step that is measured: memory is touched, connections are up to speed.
+// Steps before the first measured one. They touch memory and bring connections up to speed.
 inline constexpr int kWarmUpSteps = 3;
 
-// Instants by worker and step, in memory that all processes share. Made before they fork; processes
-// that are no forks of one each fill their own, and one of them adds up all instants().
+// Instants by worker and step, in memory that all processes share. Made before they fork. Processes
+// that are not forks of one process each fill their own, and one of them adds up all instants().
 class StepTimes {
  public:
   explicit StepTimes(const PeerJob& job);
@@ -57,11 +57,11 @@ class StepTimes {
   int64_t* const times_;  // microseconds on the monotonic clock
 };
 
-// Calls work(0), work(1), ... each in a process of its own and waits for them. They tell failure by
-// returning false; false if any did or died.
+// Calls work(0), work(1), ... each in a process of its own and waits for them. `work` returns false
+// if it failed. Returns false if any process failed or died.
 bool RunWorkers(int workers, const std::function<bool(int worker)>& work);
 
-// The end of the program: prints the times, or what failed. Its exit code.
+// Prints the times, or the failure, at the end of the program. Returns its exit code.
 int Report(bool well, const char* failure, const StepTimes& times);
 
 }  // namespace lockstep::bench

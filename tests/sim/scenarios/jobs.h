@@ -1,4 +1,4 @@
-// What several scenarios share.
+// Jobs and checks that several scenarios share.
 #pragma once
 
 #include <cstdint>
@@ -29,24 +29,24 @@ void VaryUpdates(Random* random, SimOptions* options);
 // On a network that repeats, holds and loses messages.
 NetworkOptions RoughNetwork(Random* random);
 
-// After the end of a job: that the chief failed, or did not make every step.
+// After the end of a job: appends that the chief failed, or did not make every step.
 void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken);
 
 // Appends what is wrong with a job that has ended.
 using Judge = absl::FunctionRef<void(SimCluster* cluster, std::vector<std::string>* broken)>;
 
-// Runs a job twice, undisturbed with the options `calm`, and with `disturb`, which plans what
-// happens to it. What is broken: what `judge` says of the second run, by default that it has no
-// good end; that it has other results than the first. With a backup worker results depend on who
-// comes first: that job runs disturbed alone.
+// Runs a job twice, undisturbed with the options `calm`, and with `disturb`, which plans its
+// faults. Returns the violations: those that `judge` finds in the second run (by default: it has no
+// good end), and other results than in the first. With a backup worker results depend on the first
+// pushes to arrive: that job only runs disturbed.
 std::string CompareDisturbed(const SimOptions& calm, const SimOptions& disturbed,
                              absl::FunctionRef<void(SimCluster*)> disturb, SimRun* run);
 std::string CompareDisturbed(const SimOptions& calm, const SimOptions& disturbed,
                              absl::FunctionRef<void(SimCluster*)> disturb, Judge judge,
                              SimRun* run);
 
-// What every process that was not killed has ended with, where that is not allowed: it is done, was
-// told to end, or has found another one in its place.
+// Returns the forbidden ends of processes that were not killed. Allowed: it is done, was told to
+// end, or has found another one in its place.
 std::string BadEnds(SimCluster* cluster);
 
 // A synchronous job with this token policy that TensorFlow's rules allow.

@@ -1,12 +1,12 @@
-// What kernels see of a GPU, for g++: a file that includes this and then a .cu file compiles its
-// kernels for the host. A thread of a block is a call of the kernel.
+// Emulates a GPU's kernel environment for g++: a file that includes this and then a .cu file
+// compiles its kernels for the host. A thread of a block is a call of the kernel.
 #pragma once
 
 struct Dim3 {
   unsigned int x = 1, y = 1, z = 1;
 };
 
-// Of the thread of a block that the calling thread imitates.
+// Values of the thread of a block that the calling thread emulates.
 extern thread_local Dim3 threadIdx;
 extern thread_local Dim3 blockIdx;
 extern thread_local Dim3 blockDim;

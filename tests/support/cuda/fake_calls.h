@@ -1,4 +1,4 @@
-// What the functions of the fake driver have in common.
+// FakeCalls is the common base of the fake driver's functions.
 #pragma once
 
 #include "absl/synchronization/mutex.h"
@@ -9,12 +9,12 @@ namespace lockstep::test {
 struct FakeCalls {
   using CUresult = worker::cuda::CUresult;
 
-  // The one that exists.
+  // Returns the only fake driver.
   static FakeDriver& Driver();
   // Of this thread.
   static worker::cuda::CUcontext& CurrentContext();
 
-  // For a call of the name `call`: its error, or what `body` returns, under the lock.
+  // Makes the call named `call`: returns its error, or the result of `body`, under the lock.
   template <typename Body>
   static CUresult Call(const char* call, const Body& body) {
     FakeDriver& driver = Driver();
@@ -41,7 +41,7 @@ struct FakeCalls {
   }
 };
 
-// The driver's functions, by what they are about.
+// The driver's functions, by subject.
 struct FakeDeviceCalls : FakeCalls {
   static void AddTo(worker::cuda::DriverFunctions* functions);
 };

@@ -1,4 +1,4 @@
-// Whether our declaration of a function of CUDA's libraries is that of the library's header.
+// SameCall checks that our declaration of a function of CUDA's libraries matches the library's.
 #pragma once
 
 #include <type_traits>
@@ -16,7 +16,7 @@ constexpr bool SameType() {
   }
 }
 
-// Pointers to functions, of which the types count alone.
+// Compares pointers to functions. Only their types count.
 template <typename OurResult, typename... Ours, typename TheirResult, typename... Theirs>
 constexpr bool SameCall(OurResult (*)(Ours...), TheirResult (*)(Theirs...)) {
   if constexpr (sizeof...(Ours) == sizeof...(Theirs)) {

@@ -1,4 +1,4 @@
-// What a power cut leaves of a folder: what was synced, and of the rest any part.
+// DiskModel restores a folder after a power cut: all synced changes, and any part of the rest.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace lockstep::test {
 
-// What is kept of changes that were not synced when the power went.
+// The unsynced changes that survive the power cut.
 struct Remains {
   std::function<bool()> additions;  // each new name; a rename is one
   std::function<bool()> removals;
-  bool data = false;  // what files have got since their last sync
+  bool data = false;  // written to files since their last sync
 };
 
 // A folder that is empty in the beginning. Names become durable with a sync of their folder, and
@@ -24,7 +24,7 @@ class DiskModel {
  public:
   explicit DiskModel(std::string root);
 
-  // In the order in which they were made. Aborts on one that makes no sense.
+  // Called in the order in which changes were made. Aborts on an impossible one.
   void Apply(const DiskChange& change);
   // Makes the files and folders that are left, below `to`.
   void Restore(const std::string& to, const Remains& remains) const;
@@ -48,7 +48,7 @@ class DiskModel {
   static void RestoreNode(const Node& node, const std::string& to, const Remains& remains);
   // Null: there is none.
   std::shared_ptr<Node> Find(const std::string& path) const;
-  // Of the folder that holds `path`.
+  // Returns the node of the folder that holds `path`.
   Node& ParentOf(const std::string& path) const;
   void ChangeEntry(const std::string& path, EntryChange change);
 

@@ -1,5 +1,5 @@
-// What tests of a job have in common: a plan, and the job with a ps that the test scripts and a
-// clock that the test moves.
+// JobFixture runs a job for tests, with a ps that the test scripts and a clock that the test moves.
+// TwoWorkerPlan is its plan.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace lockstep::chief {
 
 inline constexpr uint32_t kLoss = 1;
 
-// Two workers, of which one is needed, and one ps.
+// Two workers, one of them needed, and one ps.
 inline JobPlan TwoWorkerPlan(int64_t max_steps) {
   JobPlan plan;
   plan.cluster = {
@@ -40,7 +40,7 @@ inline JobPlan TwoWorkerPlan(int64_t max_steps) {
 template <typename Reply>
 using Got = std::shared_ptr<std::optional<absl::StatusOr<Reply>>>;
 
-// One ps that answers what is not about steps at once, and two workers.
+// One ps, which answers all calls but those about steps at once, and two workers.
 struct JobFixture {
   explicit JobFixture(JobPlan plan, JobOptions options = {}, bool disk_answers = true)
       : disk_answers(disk_answers) {

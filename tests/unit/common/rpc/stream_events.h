@@ -1,4 +1,4 @@
-// What clients of streams have in common whose queue has one operation at a time.
+// Common code of stream clients whose queue has one operation at a time.
 #pragma once
 
 #include <grpcpp/completion_queue.h>

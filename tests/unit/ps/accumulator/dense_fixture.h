@@ -1,5 +1,5 @@
-// What tests of the dense accumulator have in common: tensors of any element type from floats and
-// back, and an accumulator with the takes that it has answered.
+// Common code of the dense accumulator's tests: tensors of any element type from floats and back,
+// and an accumulator with its answered takes.
 #pragma once
 
 #include <bit>
@@ -63,7 +63,7 @@ inline std::vector<float> Values(const Tensor& tensor) {
   return values;
 }
 
-// An accumulator of shape [1] unless told otherwise, and what its takes have returned.
+// An accumulator, by default of shape [1], and the results of its takes.
 class DenseFixture {
  public:
   explicit DenseFixture(Reduction reduction = Reduction::kMean, DType dtype = DType::kFloat32,

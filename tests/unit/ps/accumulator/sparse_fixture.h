@@ -1,5 +1,5 @@
-// What tests of the sparse accumulator have in common: gradients from literals, and an accumulator
-// with the takes that it has answered.
+// Common code of the sparse accumulator's tests: gradients from literals, and an accumulator with
+// its answered takes.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ namespace lockstep::reference::test {
 
 using Rows = std::vector<std::pair<int64_t, std::vector<float>>>;
 
-// A gradient that owns what it shows.
+// A gradient that owns its tensors.
 struct SparsePush {
   Tensor indices;
   Tensor values;

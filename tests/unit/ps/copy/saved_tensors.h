@@ -1,4 +1,4 @@
-// What two shards have to have alike: the tensors that they save.
+// SavedTensors lists the tensors that a shard saves, to compare two shards.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@
 
 namespace lockstep::ps::test {
 
-// The checksums of the variables and slots of a version, by name.
+// Returns the checksums of the variables and slots of a version, by name.
 inline std::map<std::string, uint32_t> SavedTensors(Shard* of, int64_t version) {
   const lockstep::test::TemporaryFolder folder(lockstep::test::TemporaryFolder::kInMemory);
   const absl::StatusOr<ShardFile> file = of->Save(kCommand, GlobalStep(version), folder.path());

@@ -1,4 +1,4 @@
-// What shards saved, made a checkpoint as a chief does.
+// Committed makes a checkpoint of the files that shards saved, as a chief does.
 #pragma once
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 namespace lockstep::ps::test {
 
-// `saved`: what each shard answered that saved this version into CheckpointFolder(root, version).
+// `saved`: the answer of each shard that saved this version into CheckpointFolder(root, version).
 // Returns that folder.
 inline std::string Committed(const std::string& root, int64_t version, const std::string& optimizer,
                              const std::vector<ShardFile>& saved) {

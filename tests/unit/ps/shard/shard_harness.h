@@ -1,5 +1,5 @@
-// What tests of the shard have in common: small placements, messages with payloads of their own,
-// and a shard with a chief's and a worker's calls in short form.
+// Common code of the shard's tests: small placements and messages with payloads of their own.
+// Harness is a shard with a chief's and a worker's calls in short form.
 #pragma once
 
 #include <algorithm>
@@ -230,7 +230,7 @@ class Harness {
     shard.DequeueToken({IdentityOf(worker), DequeueSeq(dequeue_seq)}, reply.done());
     return reply;
   }
-  // A whole gradient of one variable; its verdict.
+  // Pushes a whole gradient of one variable and returns its status.
   PushStatus Push(uint32_t worker, uint64_t push_seq, int64_t stamp, uint32_t variable,
                   const std::vector<float>& gradient) {
     const auto result =

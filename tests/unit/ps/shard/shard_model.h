@@ -1,5 +1,5 @@
-// What a shard should do, written as simply as possible: no chunks in buffers, no parallel parts,
-// no recycling, every verdict ever given remembered. Random tests compare the shard with it.
+// ShardModel is a shard written as simply as possible: no chunks in buffers, no parallel parts, no
+// recycling. It remembers every status ever given. Random tests compare the shard with it.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class ShardModel {
     }
   }
 
-  // One message of a live incarnation. Verdicts of the pieces.
+  // Pushes one message of a live incarnation. Returns the statuses of its pieces.
   std::vector<PushStatus> Push(uint32_t worker, uint64_t incarnation, uint64_t seq, int64_t stamp,
                                const std::vector<Piece>& pieces) {
     uint64_t& newest = newest_[{worker, incarnation}];
@@ -58,7 +58,7 @@ class ShardModel {
     return statuses;
   }
 
-  // The same, of a message that only asks.
+  // The same for a message that only asks.
   std::vector<PushStatus> Ask(uint32_t worker, uint64_t incarnation, uint64_t seq, int64_t stamp,
                               const std::vector<Piece>& pieces) {
     Push(worker, incarnation, seq, stamp, {});

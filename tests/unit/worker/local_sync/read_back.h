@@ -1,4 +1,4 @@
-// What a tower reads, brought to the host.
+// ReadBack copies a tensor that a tower reads to the host.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@
 
 namespace lockstep::test {
 
-// The float32 elements of a tensor in memory of the device.
+// Returns the float32 elements of a tensor in memory of the device.
 inline std::vector<float> ReadBack(worker::Device* device, const TensorView& tensor) {
   std::vector<float> values(tensor.num_elements());
   const auto stream = *device->CreateStream({});

@@ -1,5 +1,5 @@
-// What a list of transformations without a shuffle gives, written down as lists: the reference for
-// the streams.
+// PlainTransform computes the result of a list of transformations without a shuffle as lists. It is
+// the reference for the streams.
 #pragma once
 
 #include <cstdint>
