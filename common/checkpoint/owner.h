@@ -1,5 +1,5 @@
-// Whose a checkpoint folder is: the file OWNER.json, written by each chief that takes command. It
-// is read again right before each rename and each deletion there.
+// The owner of a checkpoint folder: the file OWNER.json, written by each chief that takes command.
+// It is read again right before each rename and each deletion there.
 #pragma once
 
 #include <cstdint>

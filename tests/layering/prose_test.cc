@@ -1,7 +1,8 @@
-// The documents read well in a terminal and in a review.
+// Rules of prose that a program can check, of the documents and of the headers' first lines.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <iostream>
+#include <regex>
 #include <sstream>
 
 #include "tests/layering/source_tree.h"
@@ -38,6 +39,19 @@ TEST_CASE("prose is wrapped") {
   }
   CHECK(num_lines > 1000);
   CHECK(num_violations == 0);
+}
+
+// A noun clause makes the reader wait for the subject.
+TEST_CASE("a header opens with its subject") {
+  const std::regex noun_clause("// (What|Whether|Who|Whose|How|Where|When|Which|Why) ");
+  const auto headers =
+      ReadSources({"chief", "common", "deploy", "ps", "tests", "worker"}, {".h", ".cuh"});
+  CHECK(headers.size() > 500);
+  for (const Source& header : headers) {
+    CAPTURE(header.path);
+    CHECK_FALSE(std::regex_search(header.text.begin(), header.text.end(), noun_clause,
+                                  std::regex_constants::match_continuous));
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the threads of a block find out together. For .cu files whose kernels are launched with
+// Sums and maxima over the threads of a block. For .cu files whose kernels are launched with
 // kRowThreads threads per block. All threads of the block call these functions.
 #pragma once
 

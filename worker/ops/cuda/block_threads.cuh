@@ -1,4 +1,4 @@
-// How kernels are launched.
+// Launch parameters of kernels.
 #pragma once
 
 namespace lockstep::worker::cuda {

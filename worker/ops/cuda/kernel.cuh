@@ -1,5 +1,5 @@
-// What kernels are written with. Their declarations are read by nvcc and by g++, which checks the
-// arguments of a launch by them. Tests compile the .cu files for the host, too
+// Macros to declare and to write kernels. Nvcc and g++ read the declarations; g++ checks the
+// arguments of a launch against them. Tests compile the .cu files for the host, too
 // (tests/support/cuda/emulation.h), so kernels use nothing of a GPU that is not there.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What recurrent layers do besides their products and gates.
+// Kernels of recurrent layers: all but their matrix products.
 #pragma once
 
 #include "worker/ops/cuda/kernel.cuh"
