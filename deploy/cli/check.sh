@@ -164,7 +164,8 @@ check_chaos() {
   source "$root/deploy/cli/chaos.sh"
   (run_chaos --faults=60) && (run_chaos --faults=60 --copies --token) &&
     (run_chaos --faults=40 --copies --hosts) &&
-    (run_chaos --faults=40 --copies --ledger --backup)
+    (run_chaos --faults=40 --copies --ledger --backup) &&
+    (run_chaos --copies --ledger --backup --kill_every=30 --seconds=120)
 }
 
 # Kills while a job saves: 500 at random moments of a process that saves, as many of whole clusters,

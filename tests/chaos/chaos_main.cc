@@ -39,6 +39,8 @@ ABSL_FLAG(bool, ledger, false,
 ABSL_FLAG(int, kill_every, 0,
           "in place of faults: goodput. The job runs for --seconds, and for as long again with one "
           "kill -9 in every so many seconds");
+ABSL_FLAG(double, least_goodput, 0.95,
+          "with --kill_every: the share of steps below which it fails");
 ABSL_FLAG(bool, endurance, false,
           "only faults that end no process; memory, descriptors and threads must not grow in "
           "--seconds");
@@ -52,7 +54,8 @@ constexpr absl::Duration kSleep = absl::Milliseconds(10);
 constexpr absl::Duration kSleepOfEndurance = absl::Milliseconds(90);
 constexpr char kUsage[] =
     "chaos [--seconds=N | --faults=N] [--seed=N] [--copies] [--hosts | --token] [--ledger "
-    "[--backup]] [--kill_every=N] [--endurance] [--json=FILE] [--job_options=TEXT]";
+    "[--backup]] [--kill_every=N [--least_goodput=X]] [--endurance] [--json=FILE] "
+    "[--job_options=TEXT]";
 
 // `bazel test` says where the programs are; others do not.
 void FindPrograms() {
@@ -132,6 +135,11 @@ int Main() {
     run.AwaitStandby();
     for (const std::string& what : job.Finish()) report.AddDefect(what);
     steps = CheckResult(job, options, &report);
+  }
+  const double least_goodput = absl::GetFlag(FLAGS_least_goodput);
+  if (is_well && goodput.has_value() && goodput->share() < least_goodput) {
+    report.AddDefect(
+        absl::StrCat("goodput ", goodput->share(), ", expected at least ", least_goodput));
   }
   std::cout << (goodput.has_value() ? goodput->Line() : report.Table());
   if (is_endurance) {
