@@ -268,9 +268,9 @@ void GradientReceiver::CopyPayload(PushContext* push) {
     }
   }
   if (bytes_in_parts == 0) return;
-  // A message costs more memory than what is to be kept of it.
+  // The budget does not count the rest of a message that is kept: a tenth of the whole at most.
   const bool is_worth_keeping =
-      bytes_in_parts >= kLeastKept && 2 * bytes_in_parts > arguments.tensors.num_bytes();
+      bytes_in_parts >= kLeastKept && 10 * bytes_in_parts > 9 * arguments.tensors.num_bytes();
   if (is_worth_keeping && arguments.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned) {
     push->kept = arguments.tensors.owned_segments();
     return;
