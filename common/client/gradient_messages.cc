@@ -101,7 +101,16 @@ std::optional<absl::StatusOr<PushSummary>> GradientMessages::TakeResult() {
   if (!is_active()) return std::nullopt;
   std::optional<absl::StatusOr<PushSummary>> result = plan_->Result();
   is_over_ = result.has_value();
+  if (is_over_) has_gradient_ = result->ok();
   return result;
+}
+
+std::optional<absl::Status> GradientMessages::TakeLoss() {
+  if (!has_gradient_ || !is_over_) return std::nullopt;
+  const std::optional<absl::StatusOr<PushSummary>> result = plan_->Result();
+  if (!result.has_value() || result->ok()) return std::nullopt;
+  has_gradient_ = false;
+  return result->status();
 }
 
 void GradientMessages::Repeat() {

@@ -44,8 +44,11 @@ class GradientMessages {
   // `call` is over.
   void OnReply(const PushCall& call, const PushAnswer& reply, absl::Duration now);
   std::optional<absl::Duration> WakeAt() const;
-  // Ends the gradient, if it is over. It is kept, to be sent again, until Forget or Begin.
+  // Ends the gradient, if it is over. One that was judged is kept, to be sent again, until Forget,
+  // Begin or TakeLoss.
   std::optional<absl::StatusOr<PushSummary>> TakeResult();
+  // Drops a gradient that is kept and cannot be sent again. Returns why not.
+  std::optional<absl::Status> TakeLoss();
   // As PushPlan::Repeat, of the gradient that is kept.
   void Repeat();
   // Nothing more of a gradient that is over is sent. False: some of it is in flight.

@@ -62,6 +62,10 @@ void ShardSession::Open(Callback<TransportInfo> done) {
       std::move(done));
 }
 
+void ShardSession::NotifyOfLoss(std::function<void(const absl::Status&)> on_loss) {
+  on_loss_ = std::move(on_loss);
+}
+
 void ShardSession::BeginGradient(PushSeq push_seq, GlobalStep local_step, int num_tensors) {
   absl::MutexLock lock(&mutex_);
   LOCKSTEP_CHECK(!pushed_);
@@ -164,8 +168,8 @@ void ShardSession::Flush() {
       }
     }
     // Values are told before the gradient they came with.
-    while (TellForgotten() || TellFetched() || TellPushed() || SendPush() || SendFetch() ||
-           Send(&token_) || Send(&open_)) {
+    while (TellForgotten() || TellLost() || TellFetched() || TellPushed() || SendPush() ||
+           SendFetch() || Send(&token_) || Send(&open_)) {
       continue;
     }
     ArmTimer();
@@ -180,6 +184,19 @@ bool ShardSession::TellForgotten() {
     done = std::exchange(forgotten_, nullptr);
   }
   done();
+  return true;
+}
+
+bool ShardSession::TellLost() {
+  std::optional<absl::Status> loss;
+  {
+    absl::MutexLock lock(&mutex_);
+    // Both end the plan themselves.
+    if (loop_.is_cancelled || forgotten_) return false;
+    loss = gradient_.TakeLoss();
+  }
+  if (!loss.has_value()) return false;
+  if (on_loss_) on_loss_(*loss);
   return true;
 }
 

@@ -44,6 +44,11 @@ class ShardSession {
   // decides the type on the wire.
   void Open(Callback<TransportInfo> done);
 
+  // `on_loss` is told why a gradient that was judged cannot be sent to the peer that serves the
+  // shard now: the step cannot end. At most once for a gradient, never after ForgetGradient or
+  // Cancel. Called before the first gradient.
+  void NotifyOfLoss(std::function<void(const absl::Status&)> on_loss);
+
   // What Fetch brings, by target. Not while a fetch is under way.
   void SetTargets(std::vector<FetchTarget> targets);
   // Other memory or rows for a target of the same variable.
@@ -125,6 +130,7 @@ class ShardSession {
 
   // Of the send loop, Flush: each does one thing; false: there is nothing to do.
   bool TellForgotten();
+  bool TellLost();
   bool TellFetched();
   bool TellPushed();
   bool SendPush();
@@ -153,6 +159,7 @@ class ShardSession {
   const Clock* const clock_;
   // Another peer gets the gradient again, also when no call to the one before is under way.
   std::shared_ptr<const std::function<void()>> on_move_;
+  std::function<void(const absl::Status&)> on_loss_;  // null: nobody wants to know
   const std::shared_ptr<Gate> gate_;  // held by calls in flight; outlives the session for the timer
   // Kept by Open's callback, which may come later than the session ends.
   const std::shared_ptr<std::atomic<bool>> needs_open_ = std::make_shared<std::atomic<bool>>(true);

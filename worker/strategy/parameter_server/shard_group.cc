@@ -59,8 +59,12 @@ ShardGroup::ShardGroup(const ShardGroupOptions& options, const VariableLayout& l
   for (TensorTransport* shard : resources.shards) {
     sessions_.push_back(std::make_unique<ShardSession>(SessionOptionsOf(options), shard,
                                                        resources.timer, resources.clock));
+    if (!options.shards_may_move) continue;
+    sessions_.back()->NotifyOfLoss([this](const absl::Status& loss) { Fail(loss); });
   }
 }
+
+ShardGroup::~ShardGroup() { failing_.Close(); }
 
 void ShardGroup::Open(Callback<bool> done) {
   if (!IsHalfWidth(options_.session.wire_dtype)) return done(true);
@@ -127,7 +131,11 @@ void ShardGroup::AddRows(const WholeVariable& variable, const PartRows& rows,
 }
 
 void ShardGroup::End(DequeueSeq dequeue_seq, Callback<std::span<const PushSummary>> done) {
-  verdicts_.Arm(std::move(done));
+  judged_ = std::move(done);
+  verdicts_.Arm([this](absl::StatusOr<std::span<const PushSummary>> verdicts) {
+    if (absl::Status failed = failure(); !failed.ok()) verdicts = std::move(failed);
+    std::exchange(judged_, nullptr)(std::move(verdicts));
+  });
   for (size_t shard = 0; shard < sessions_.size(); ++shard) {
     sessions_[shard]->EndStep(shard == kStepShard ? dequeue_seq : DequeueSeq(),
                               [this, shard](absl::StatusOr<PushSummary> summary) {
@@ -152,7 +160,7 @@ void ShardGroup::AwaitToken(DequeueSeq dequeue_seq, GlobalStep token_step,
   Callback<DequeueTokenReply> next = std::move(done);
   if (options_.shards_may_move) {
     next = [this, done = std::move(next)](absl::StatusOr<DequeueTokenReply> token) mutable {
-      if (!token.ok()) return done(token.status());
+      if (!token.ok()) return done(failure().ok() ? token.status() : failure());
       ForgetGradient(*std::move(token), std::move(done));
     };
   }
@@ -161,13 +169,30 @@ void ShardGroup::AwaitToken(DequeueSeq dequeue_seq, GlobalStep token_step,
 }
 
 void ShardGroup::ForgetGradient(DequeueTokenReply token, Callback<DequeueTokenReply> done) {
-  forgotten_.Arm([token = std::move(token),
+  forgotten_.Arm([this, token = std::move(token),
                   done = std::move(done)](const absl::StatusOr<std::span<const int>>&) mutable {
+    // All calls were cancelled, those of the next step too.
+    if (absl::Status failed = failure(); !failed.ok()) return done(std::move(failed));
     done(std::move(token));
   });
   for (size_t shard = 0; shard < sessions_.size(); ++shard) {
     sessions_[shard]->ForgetGradient([this, shard] { forgotten_.SetAnswer(shard, 0); });
   }
+}
+
+void ShardGroup::Fail(const absl::Status& failure) {
+  const Gate::Pass inside = failing_.Enter();
+  if (!inside) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    failure_.Update(failure);
+  }
+  Cancel();
+}
+
+absl::Status ShardGroup::failure() const {
+  absl::MutexLock lock(&mutex_);
+  return failure_;
 }
 
 void ShardGroup::Cancel() {

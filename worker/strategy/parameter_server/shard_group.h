@@ -9,10 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/base/fan_in.h"
+#include "common/base/gate.h"
 #include "common/base/timer.h"
 #include "common/client/shard_session.h"
 #include "common/tensor/tensor_maker.h"
@@ -59,6 +62,7 @@ class ShardGroup {
   static absl::StatusOr<std::unique_ptr<ShardGroup>> Create(const ShardGroupOptions& options,
                                                             const VariableLayout& layout,
                                                             const ShardGroupResources& resources);
+  ~ShardGroup();
 
   // Its values come over the sessions of the group.
   VariableCache& cache() { return *cache_; }
@@ -82,7 +86,8 @@ class ShardGroup {
   // answer brings the token of `dequeue_seq`, if it came along; 0: none is requested.
   void End(DequeueSeq dequeue_seq, Callback<std::span<const PushSummary>> done);
   // `done` gets the token that came along with the gradient, or where there is none, the next one
-  // of the step shard after that of `token_step`.
+  // of the step shard after that of `token_step`. Once a shard that has moved cannot be sent the
+  // gradient again, End and AwaitToken end with its error, and all other calls with CANCELLED.
   void AwaitToken(DequeueSeq dequeue_seq, GlobalStep token_step,
                   std::optional<DequeueTokenReply> came_along, Callback<DequeueTokenReply> done);
 
@@ -94,6 +99,9 @@ class ShardGroup {
              const ShardGroupResources& resources);
   // The step is over: its gradients may be changed after `done`.
   void ForgetGradient(DequeueTokenReply token, Callback<DequeueTokenReply> done);
+  // No step can end any more.
+  void Fail(const absl::Status& failure);
+  absl::Status failure() const;
   void AddPart(const WholeVariable& variable, const VariablePart& part, const TensorView& values);
   // A part without rows is sent as an empty gradient: the shard counts gradients, not rows.
   void AddRows(const WholeVariable& variable, const PartRows& rows, const TensorView& gradient);
@@ -103,6 +111,10 @@ class ShardGroup {
   FanIn<int> opened_;            // by shard
   FanIn<int> forgotten_;         // by shard
   FanIn<PushSummary> verdicts_;  // by shard, of the gradient under way or the last
+  Callback<std::span<const PushSummary>> judged_;
+  mutable absl::Mutex mutex_;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  Gate failing_;  // held by Fail, which uses all sessions
   std::unique_ptr<VariableCache> cache_;
   std::vector<std::unique_ptr<ShardSession>> sessions_;  // by shard; fill and tell all above
 };

@@ -9,6 +9,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/client/push_plan.h"
 #include "common/client/shard_session.h"
+#include "tests/support/manual_time.h"
 #include "tests/support/ps_data.h"
 #include "tests/support/thread_timer.h"
 
@@ -22,7 +23,11 @@ class MovingPs final : public PsData {
             Callback<PushReply> done) override {
     PushReply reply;
     for (int i = 0; i < header.pieces_size(); ++i) reply.add_outcomes()->set_verdict(ACCEPTED);
-    done(std::move(reply));
+    if (push_failure.ok()) {
+      done(std::move(reply));
+    } else {
+      done(push_failure);
+    }
     const int pushes = pushes_.fetch_add(1) + 1;
     if (pushes == 2) pushed_twice.Notify();
   }
@@ -45,7 +50,10 @@ class MovingPs final : public PsData {
     return on_move != nullptr;
   }
 
+  int pushes() const { return pushes_.load(); }
+
   absl::Notification pushed_twice;
+  absl::Status push_failure;  // of those to come; set before a move
 
  private:
   std::atomic<int> pushes_ = 0;
@@ -70,6 +78,83 @@ TEST_CASE("A gradient that was judged is sent again after a move, though no call
     ps.pushed_twice.WaitForNotification();
   }
   CHECK_FALSE(ps.Move());
+}
+
+// A session that has pushed a gradient which was judged.
+struct Judged {
+  Judged() {
+    session.NotifyOfLoss([this](const absl::Status& loss) { losses.push_back(loss); });
+    session.BeginGradient(PushSeq(1), GlobalStep(0), 1);
+    session.Add({VariableId(0), gradient.shape(), gradient.view()});
+    session.EndStep(DequeueSeq(),
+                    [this](absl::StatusOr<PushSummary> told) { summary = std::move(told); });
+    REQUIRE(summary.ok());
+  }
+  void Move(absl::Status push_failure) {
+    ps.push_failure = std::move(push_failure);
+    REQUIRE(ps.Move());
+    time.Advance(absl::ZeroDuration());
+  }
+  bool Forget() {
+    bool is_forgotten = false;
+    session.ForgetGradient([&] { is_forgotten = true; });
+    return is_forgotten;
+  }
+
+  MovingPs ps;
+  test::ManualTime time;
+  const Tensor gradient = Tensor::Zeros(DType::kFloat32, Shape({4}));
+  absl::StatusOr<PushSummary> summary = absl::UnknownError("not told");
+  std::vector<absl::Status> losses;
+  ShardSession session{{}, &ps, &time, &time};
+};
+
+TEST_CASE("A gradient that cannot be sent to the next ps is tried for a while, then lost once") {
+  Judged judged;
+  judged.Move(absl::UnavailableError("cut off"));
+  const int seconds = static_cast<int>(absl::ToInt64Seconds(SessionOptions().patience));
+  for (int i = 0; i < seconds; ++i) {
+    CHECK(judged.losses.empty());
+    judged.time.Advance(absl::Seconds(1));
+  }
+  for (int i = 0; i < seconds && judged.losses.empty(); ++i) judged.time.Advance(absl::Seconds(1));
+  REQUIRE(judged.losses.size() == 1);
+  CHECK(absl::IsUnavailable(judged.losses[0]));
+  // Nothing more of it is sent, also to a third ps.
+  const int pushes = judged.ps.pushes();
+  CHECK(pushes > seconds);
+  judged.Move(absl::OkStatus());
+  judged.time.Advance(absl::Seconds(10));
+  CHECK(judged.ps.pushes() == pushes);
+  CHECK(judged.losses.size() == 1);
+  CHECK(judged.Forget());
+}
+
+TEST_CASE("A gradient that the next ps refuses is lost") {
+  Judged judged;
+  judged.Move(absl::InvalidArgumentError("no such variable"));
+  REQUIRE(judged.losses.size() == 1);
+  CHECK(absl::IsInvalidArgument(judged.losses[0]));
+  // The next gradient is another one.
+  judged.ps.push_failure = absl::OkStatus();
+  judged.session.BeginGradient(PushSeq(2), GlobalStep(1), 1);
+  judged.session.Add({VariableId(0), judged.gradient.shape(), judged.gradient.view()});
+  absl::StatusOr<PushSummary> second = absl::UnknownError("not told");
+  judged.session.EndStep(DequeueSeq(), [&](absl::StatusOr<PushSummary> told) { second = told; });
+  REQUIRE(second.ok());
+  CHECK(second->accepted == 1);
+  CHECK(judged.losses.size() == 1);
+}
+
+TEST_CASE("A gradient that was forgotten or cancelled is not lost") {
+  Judged judged;
+  judged.Move(absl::UnavailableError("cut off"));
+  const int pushes = judged.ps.pushes();
+  SECTION("forgotten") { CHECK(judged.Forget()); }
+  SECTION("cancelled") { judged.session.Cancel(); }
+  for (int i = 0; i < 300; ++i) judged.time.Advance(absl::Seconds(1));
+  CHECK(judged.losses.empty());
+  CHECK(judged.ps.pushes() == pushes);
 }
 
 TEST_CASE("What a lost ps had judged is sent as bytes, too, where the next one does not see it") {
