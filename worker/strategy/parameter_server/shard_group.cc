@@ -139,6 +139,8 @@ void ShardGroup::End(DequeueSeq dequeue_seq, Callback<std::span<const PushSummar
   for (size_t shard = 0; shard < sessions_.size(); ++shard) {
     sessions_[shard]->EndStep(shard == kStepShard ? dequeue_seq : DequeueSeq(),
                               [this, shard](absl::StatusOr<PushSummary> summary) {
+                                // Another shard may wait for the end of the step.
+                                if (!summary.ok()) Fail(summary.status());
                                 verdicts_.SetAnswer(shard, std::move(summary));
                               });
   }

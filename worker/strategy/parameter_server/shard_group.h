@@ -86,8 +86,9 @@ class ShardGroup {
   // answer brings the token of `dequeue_seq`, if it came along; 0: none is requested.
   void End(DequeueSeq dequeue_seq, Callback<std::span<const PushSummary>> done);
   // `done` gets the token that came along with the gradient, or where there is none, the next one
-  // of the step shard after that of `token_step`. Once a shard that has moved cannot be sent the
-  // gradient again, End and AwaitToken end with its error, and all other calls with CANCELLED.
+  // of the step shard after that of `token_step`. Once a shard refuses the gradient or cannot be
+  // sent it, also again after a move, End and AwaitToken end with its error, and all other calls
+  // with CANCELLED.
   void AwaitToken(DequeueSeq dequeue_seq, GlobalStep token_step,
                   std::optional<DequeueTokenReply> came_along, Callback<DequeueTokenReply> done);
 

@@ -182,6 +182,16 @@ TEST_CASE("A gradient that the next ps refuses ends the step at once") {
   CHECK(end.message() == "no such variable");
 }
 
+TEST_CASE("A gradient that the first ps refuses ends the step at once, too") {
+  const bool token_per_replica = GENERATE(false, true);
+  CAPTURE(token_per_replica);
+  Training training(token_per_replica, absl::InvalidArgumentError("no such variable"));
+  REQUIRE(training.ended.answered());
+  const absl::Status end = training.ended.Wait().status();
+  CHECK(absl::IsInvalidArgument(end));
+  CHECK(end.message() == "no such variable");
+}
+
 TEST_CASE("A gradient that the next ps takes leaves the step as it is") {
   Training training(/*token_per_replica=*/false);
   training.Move(absl::OkStatus());
