@@ -238,7 +238,7 @@ bool ShardSession::SendPush() {
     }
     if (!push.has_value()) return false;
     call = std::make_shared<Call>(
-        Call{std::move(pass), std::move(push), std::move(fetch), fusing_.dequeue_seq});
+        Call{std::move(pass), std::move(push), std::move(fetch), fusing_.dequeue_seq, generation});
   }
   OpenTransport();
   if (is_fused) {
@@ -253,16 +253,20 @@ bool ShardSession::SendPush() {
   }
   transport_->Call(kPush, call->push->header, call->push->tensors, /*accepts_references=*/false,
                    [this, call](absl::StatusOr<TensorReply<PushReply>> reply) {
-                     OnPushed(*call->push, HeaderOf(std::move(reply)));
+                     OnPushed(*call, HeaderOf(std::move(reply)));
                      Flush();
                    });
   return true;
 }
 
-void ShardSession::OnPushed(const PushCall& push, const PushAnswer& reply) {
+void ShardSession::OnPushed(const Call& call, const PushAnswer& reply) {
   if (absl::IsNotFound(reply.status())) needs_open_->store(true);
   absl::MutexLock lock(&mutex_);
-  gradient_.OnReply(push, reply, clock_->Monotonic());
+  // The transport may have moved after it judged the answer. Then GradientMessages::Repeat has
+  // passed over this message, and the ps that serves now does not know the verdict.
+  const bool has_moved = call.generation != generation_;
+  gradient_.OnReply(*call.push, has_moved ? absl::UnavailableError("the shard has moved") : reply,
+                    clock_->Monotonic());
 }
 
 void ShardSession::SendFused(std::shared_ptr<const Call> call) {
@@ -294,7 +298,7 @@ void ShardSession::OnFused(const Call& call, absl::StatusOr<TensorReply<PushRepl
     absl::MutexLock lock(&mutex_);
     fusing_.token = reply->header->next().token();
   }
-  OnPushed(*call.push, HeaderOf(std::move(reply)));
+  OnPushed(call, HeaderOf(std::move(reply)));
   Flush();
 }
 

@@ -108,6 +108,7 @@ class ShardSession {
     std::optional<PushCall> push;
     std::optional<FetchCall> fetch;
     DequeueSeq dequeue_seq;
+    uint64_t generation = 0;  // of a push: the session's, when it was made
   };
   // What becomes of a gradient's first message.
   struct Fusing {
@@ -142,7 +143,7 @@ class ShardSession {
   template <typename T>
   void OnAnswer(ParkedCall<T>* call, absl::StatusOr<T> answer);
   void SendFused(std::shared_ptr<const Call> call);
-  void OnPushed(const PushCall& push, const PushAnswer& reply);
+  void OnPushed(const Call& call, const PushAnswer& reply);
   void OnFused(const Call& call, absl::StatusOr<TensorReply<PushReply>> reply);
   void OnFetched(const FetchCall& fetch, absl::StatusOr<FetchedValues::Reply> reply);
   // Lets the transport agree with the ps on what is shared, beside the first calls and when the ps

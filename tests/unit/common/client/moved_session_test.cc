@@ -3,9 +3,11 @@
 #include <catch2/catch.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/synchronization/notification.h"
 #include "common/client/push_plan.h"
 #include "common/client/shard_session.h"
@@ -23,13 +25,19 @@ class MovingPs final : public PsData {
             Callback<PushReply> done) override {
     PushReply reply;
     for (int i = 0; i < header.pieces_size(); ++i) reply.add_outcomes()->set_verdict(ACCEPTED);
-    if (push_failure.ok()) {
+    if (holds_pushes) {
+      held_.push_back([reply, done = std::move(done)]() mutable { done(std::move(reply)); });
+    } else if (push_failure.ok()) {
       done(std::move(reply));
     } else {
       done(push_failure);
     }
     const int pushes = pushes_.fetch_add(1) + 1;
     if (pushes == 2) pushed_twice.Notify();
+  }
+  // ACCEPTED is told of each push that was held.
+  void AnswerHeld() {
+    for (auto& answer : std::exchange(held_, {})) answer();
   }
   void Pull(const PullRequest&, Callback<std::unique_ptr<PulledValues>> done) override {
     done(absl::UnimplementedError("pull"));
@@ -54,9 +62,11 @@ class MovingPs final : public PsData {
 
   absl::Notification pushed_twice;
   absl::Status push_failure;  // of those to come; set before a move
+  bool holds_pushes = false;
 
  private:
   std::atomic<int> pushes_ = 0;
+  std::vector<absl::AnyInvocable<void()>> held_;
   std::atomic<uint64_t> generation_ = 0;
   std::weak_ptr<const std::function<void()>> on_move_;
 };
@@ -155,6 +165,36 @@ TEST_CASE("A gradient that was forgotten or cancelled is not lost") {
   for (int i = 0; i < 300; ++i) judged.time.Advance(absl::Seconds(1));
   CHECK(judged.losses.empty());
   CHECK(judged.ps.pushes() == pushes);
+}
+
+// The transport takes the answer for one of the ps that serves, and the session hears of the move
+// before it has looked at it.
+TEST_CASE("What a ps has judged that was left meanwhile is sent to the next one") {
+  const uint64_t most_fused_bytes = GENERATE(0, 1024);
+  CAPTURE(most_fused_bytes);
+  MovingPs ps;
+  ps.holds_pushes = true;
+  test::ManualTime time;
+  const Tensor gradient = Tensor::Zeros(DType::kFloat32, Shape({4}));
+  std::optional<absl::StatusOr<PushSummary>> summary;
+  ShardSession session({.most_fused_bytes = most_fused_bytes}, &ps, &time, &time);
+  session.BeginGradient(PushSeq(1), GlobalStep(0), 1);
+  session.Add({VariableId(0), gradient.shape(), gradient.view()});
+  session.EndStep(DequeueSeq(1),
+                  [&](absl::StatusOr<PushSummary> told) { summary = std::move(told); });
+  REQUIRE(ps.pushes() == 1);
+  REQUIRE(ps.Move());
+  time.Advance(absl::ZeroDuration());
+  REQUIRE(ps.pushes() == 1);
+  ps.AnswerHeld();
+  time.Advance(absl::Seconds(1));
+  CHECK_FALSE(summary.has_value());
+  CHECK(ps.pushes() == 2);
+  ps.AnswerHeld();
+  REQUIRE(summary.has_value());
+  REQUIRE(summary->ok());
+  CHECK((*summary)->accepted == 1);
+  CHECK(ps.pushes() == 2);
 }
 
 TEST_CASE("What a lost ps had judged is sent as bytes, too, where the next one does not see it") {
