@@ -172,8 +172,8 @@ void Heartbeat::OnReply(absl::StatusOr<HeartbeatReply> reply) {
   std::optional<std::string> line;
   std::string chief_name = callbacks_.chief_name();
   if (reply.ok()) {
-    last_reply_.Set(reply->id());
-    callbacks_.reply(*reply);
+    absl::MutexLock lock(&applying_);
+    if (last_reply_.Set(reply->id())) callbacks_.reply(*reply);
   }
   {
     absl::MutexLock lock(&mutex_);

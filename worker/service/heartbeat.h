@@ -42,6 +42,8 @@ class Heartbeat {
     std::function<std::vector<EvaluationResult>()> results;
     // Of a replicated job: GroupSource::failed_view.
     std::function<GroupViewId()> failed_view;
+    // What a reply says of the job as it is, one reply at a time. Not called with one that comes
+    // after a newer one: it would withdraw leases and turn back to places that were left.
     std::function<void(const HeartbeatReply&)> reply;
     // Who is called, for the log: "chief 1 (host:port)".
     std::function<std::string()> chief_name;
@@ -92,6 +94,7 @@ class Heartbeat {
   std::atomic<bool> is_ready_ = false;
   std::atomic<bool> departs_ = false;
   LastReply last_reply_;
+  absl::Mutex applying_;  // held while a reply is applied, so that the newest is applied last
 
   absl::Mutex mutex_;
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;

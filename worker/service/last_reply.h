@@ -14,11 +14,14 @@ class LastReply {
  public:
   explicit LastReply(ReplyId id = ReplyId()) : id_(std::move(id)) {}
 
-  // The replies to two calls may come in another order than they were made.
-  void Set(const ReplyId& id) {
+  // The replies to two calls may come in another order than they were made. False: a newer one has
+  // come before.
+  bool Set(const ReplyId& id) {
     absl::MutexLock lock(&mutex_);
-    const bool is_older = id.run() == id_.run() && id.number() < id_.number();
-    if (id.run() != 0 && !is_older) id_ = id;
+    if (id.run() == 0) return true;
+    if (id.run() == id_.run() && id.number() < id_.number()) return false;
+    id_ = id;
+    return true;
   }
   template <typename Request>
   void NameIn(Request* request) const {

@@ -1,6 +1,7 @@
 // A chief that answers from a script, on threads of its own or at once.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -45,18 +46,9 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
 
   // Answers the oldest parked heartbeat. After the end of the job those that come are answered at
   // once.
-  void Answer(absl::StatusOr<HeartbeatReply> reply) {
-    Callback<HeartbeatReply> done;
-    {
-      absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(this, &FakeChief::HasParked));
-      done = std::move(parked_.front().second);
-      parked_.pop_front();
-      if (reply.ok() && (reply->finish() || !reply->fail().empty())) end_ = *reply;
-      if (seen_ > 0) --seen_;
-    }
-    done(std::move(reply));
-  }
+  void Answer(absl::StatusOr<HeartbeatReply> reply) { Answer(0, std::move(reply)); }
+  // Answers the second one, and leaves the oldest parked.
+  void AnswerSecond(absl::StatusOr<HeartbeatReply> reply) { Answer(1, std::move(reply)); }
 
   // Answers every heartbeat to come at once with this end of the job.
   void EndJob(HeartbeatReply end) {
@@ -77,6 +69,21 @@ class FakeChief final : public test::FakeServiceClient<ChiefService> {
   }
 
  private:
+  void Answer(size_t index, absl::StatusOr<HeartbeatReply> reply) {
+    Callback<HeartbeatReply> done;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto has_parked = [&] { return parked_.size() > index; };
+      mutex_.Await(absl::Condition(&has_parked));
+      const auto parked = parked_.begin() + static_cast<std::ptrdiff_t>(index);
+      done = std::move(parked->second);
+      parked_.erase(parked);
+      if (reply.ok() && (reply->finish() || !reply->fail().empty())) end_ = *reply;
+      if (seen_ > index) --seen_;
+    }
+    done(std::move(reply));
+  }
+
   void RegisterTask(const RegisterTaskRequest& request, Callback<RegisterTaskReply> done) {
     ++registrations_seen;
     last_registration = request;

@@ -104,6 +104,49 @@ TEST_CASE("a heartbeat names the last reply that the process has got") {
   CHECK(f.ended.ok());
 }
 
+TEST_CASE("a reply that comes after a newer one changes nothing but the end") {
+  Fixture f;
+  std::vector<uint64_t> leases;  // of each reply; 0: none
+  Heartbeat::Callbacks callbacks = f.Callbacks();
+  callbacks.reply = [&](const HeartbeatReply& reply) {
+    absl::MutexLock lock(&f.mutex);
+    leases.push_back(reply.leases().empty() ? 0 : reply.leases(0).id());
+  };
+  Heartbeat heartbeat({.last_reply = Id(5, 2)}, &f.chief, {&f.progress, 1}, std::move(callbacks));
+  f.chief.NextHeartbeat();
+  heartbeat.SendNow();
+  f.chief.NextHeartbeat();
+  HeartbeatReply newer;
+  *newer.mutable_id() = Id(5, 4);
+  newer.add_leases()->set_id(9);
+  f.chief.AnswerSecond(newer);
+  // The chief had sent it before it granted the lease.
+  HeartbeatReply older;
+  *older.mutable_id() = Id(5, 3);
+  std::vector<uint64_t> told = {9};
+  SECTION("that leaves the job as it is") {
+    f.chief.Answer(older);
+    // Another one, of another run, and one without an id.
+    HeartbeatReply other;
+    *other.mutable_id() = Id(6, 1);
+    other.add_leases()->set_id(10);
+    f.chief.Answer(other);
+    HeartbeatReply last;
+    last.add_leases()->set_id(11);
+    last.set_finish(true);
+    f.chief.Answer(last);
+    told = {9, 10, 11};
+  }
+  SECTION("that tells the end") {
+    older.set_finish(true);
+    f.chief.Answer(older);
+  }
+  f.end.WaitForNotification();
+  CHECK(f.ended.ok());
+  absl::MutexLock lock(&f.mutex);
+  CHECK(leases == told);
+}
+
 TEST_CASE("the last call names the reply that told the end") {
   Fixture f;
   HeartbeatReply end;
