@@ -141,9 +141,12 @@ absl::Status PushOperation::GrantStep() {
     return absl::UnavailableError("the job is over: the copy takes no more means");
   }
   // Of a primary before the one that is to send the state.
-  if (state_->incoming != nullptr && !state_->incoming->has_begun()) {
-    return absl::UnavailableError(
-        "the copy awaits the state of its primary, which has not begun to send it: try again");
+  if (state_->incoming != nullptr) {
+    if (!state_->incoming->has_begun()) {
+      return absl::UnavailableError(
+          "the copy awaits the state of its primary, which has not begun to send it: try again");
+    }
+    state_->incoming->NoteMean();
   }
   Callback<ClosedStep> nobody = [](const absl::StatusOr<ClosedStep>&) {};
   LOCKSTEP_RETURN_IF_ERROR(state_->driver->Park(

@@ -59,9 +59,8 @@ absl::StatusOr<bool> Shard::PutState(const StateArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateRange> ranges,
                             ResolveState(state.variables, incoming.tensors(), arguments));
   if (arguments.begins) {
-    const bool is_new = !incoming.has_begun();
-    LOCKSTEP_RETURN_IF_ERROR(incoming.Begin(arguments.step));
-    if (is_new) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const bool begins_here, incoming.Begin(arguments.step));
+    if (begins_here) {
       RestartAt(arguments.step, arguments.scalars, &state);
       counts_.accepted = arguments.accepted;
       counts_.stale = arguments.stale;

@@ -9,9 +9,12 @@ namespace lockstep::ps {
 StateReceiver::StateReceiver(std::vector<StateTensor> tensors)
     : tensors_(std::move(tensors)), arrived_(tensors_.size()) {}
 
-absl::Status StateReceiver::Begin(GlobalStep step) {
-  if (!begin_.has_value()) begin_ = step;
-  if (*begin_ == step) return absl::OkStatus();
+absl::StatusOr<bool> StateReceiver::Begin(GlobalStep step) {
+  if (begin_ == step) return false;
+  if (!begin_.has_value() || (step > *begin_ && !has_taken_)) {
+    begin_ = step;
+    return true;
+  }
   return absl::FailedPreconditionError(absl::StrCat("the copy has begun at step ", begin_->value(),
                                                     ", not at step ", step.value(),
                                                     ". Remedy: create its variables anew"));
@@ -35,6 +38,7 @@ absl::Status StateReceiver::CheckStep(GlobalStep step, GlobalStep now, bool is_u
 
 void StateReceiver::RecordPiece(size_t tensor, uint64_t offset, uint64_t size) {
   arrived_[tensor].Claim(offset, offset + size);
+  has_taken_ = true;
 }
 
 absl::Status StateReceiver::Complete(GlobalStep step) {
@@ -47,6 +51,7 @@ absl::Status StateReceiver::Complete(GlobalStep step) {
                      tensor.num_bytes, " bytes, those from byte ", gap, " on have not come"));
   }
   if (!complete_.has_value()) complete_ = step;
+  has_taken_ = true;
   return absl::OkStatus();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/update/byte_ranges.h"
 #include "ps/shard/state_tensor.h"
@@ -27,8 +28,12 @@ class StateReceiver {
   // that version until the step between the two is committed. `step`: the first one not closed.
   bool AwaitsState(GlobalStep step) const { return !complete_.has_value() || step <= *complete_; }
 
-  // FAILED_PRECONDITION: the state has begun at another step.
-  absl::Status Begin(GlobalStep step);
+  // Returns true if the copy begins here, false if it has begun at this step before. A copy that has
+  // taken nothing yet, and began at an earlier step, begins anew: the message of an earlier sender
+  // has begun it late. FAILED_PRECONDITION: it has begun at another step.
+  absl::StatusOr<bool> Begin(GlobalStep step);
+  // The copy may have taken something of a mean.
+  void NoteMean() { has_taken_ = true; }
   // OK if pieces of the state at `step` may be written. `now`: the first step that the copy has not
   // closed. `is_untouched`: the copy has taken nothing of `now`. UNAVAILABLE: not yet. ABORTED: no
   // longer. FAILED_PRECONDITION: the state has not begun.
@@ -44,6 +49,7 @@ class StateReceiver {
   std::vector<ByteRanges> arrived_;  // by tensor
   std::optional<GlobalStep> begin_;
   std::optional<GlobalStep> complete_;
+  bool has_taken_ = false;  // since it began
 };
 
 }  // namespace lockstep::ps

@@ -112,7 +112,45 @@ TEST_CASE("a copy that awaits state begins where its primary is") {
   const ShardActivity before = copy.shard.Activity();
   REQUIRE(copy.Begin().ok());
   CHECK(copy.shard.Activity() != before);
+  copy.Step(kBegin);
   CHECK(absl::IsFailedPrecondition(copy.Begin(kBegin + 1).status()));
+}
+
+TEST_CASE("a copy that a late message has begun begins anew at its primary's step") {
+  NewCopy copy;
+  REQUIRE(copy.Begin(kBegin - 3).ok());
+  CHECK(copy.shard.GetView().shard_step == GlobalStep(kBegin - 3));
+  REQUIRE(copy.Begin().ok());
+  CHECK(copy.shard.GetView().shard_step == GlobalStep(kBegin));
+  // The late one comes again, or another one.
+  CHECK(absl::IsFailedPrecondition(copy.Begin(kBegin - 3).status()));
+  CHECK(absl::IsFailedPrecondition(copy.Begin(kBegin - 1).status()));
+  CHECK(copy.shard.GetView().shard_step == GlobalStep(kBegin));
+  copy.Step(kBegin);
+  copy.PutAll(kBegin + 1);
+  copy.Step(kBegin + 1);
+  REQUIRE(copy.shard.SetView(test::ViewOf(1)).ok());
+  CHECK(copy.Read(kBegin + 1, 0) == std::vector<float>{1, 2});
+  CHECK(copy.Read(kBegin + 2, 0) == std::vector<float>{-1, -3});
+}
+
+TEST_CASE("a copy that has taken something does not begin anew") {
+  NewCopy copy;
+  REQUIRE(copy.Begin().ok());
+  SECTION("a piece of the state") {
+    StateMessage part(kBegin);
+    part.Piece(1, "", 0, {3});
+    REQUIRE(copy.shard.PutState(part.Ready()).ok());
+  }
+  SECTION("the mean of one variable") { REQUIRE(copy.Mean(kBegin, 1, {0}).ok()); }
+  SECTION("a part of a mean") {
+    Message message(Primary(), 1, kBegin);
+    message.Chunk(0, Shape({2}), {0, 0}, 0, sizeof(float));
+    message.arguments().mean = MeanArguments{.learning_rate = 1};
+    REQUIRE(copy.shard.Push(message.Ready()).ok());
+  }
+  CHECK(absl::IsFailedPrecondition(copy.Begin(kBegin + 1).status()));
+  CHECK(copy.shard.GetView().shard_step == GlobalStep(kBegin));
 }
 
 TEST_CASE("a copy has the state that it was sent, and what means have made of it since") {

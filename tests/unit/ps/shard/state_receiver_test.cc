@@ -42,10 +42,24 @@ TEST_CASE("a copy can serve when it has closed the step after its last part of t
 TEST_CASE("state begins at one step") {
   StateReceiver receiver = OfTwo();
   CHECK_FALSE(receiver.has_begun());
-  REQUIRE(receiver.Begin(GlobalStep(3)).ok());
+  REQUIRE(receiver.Begin(GlobalStep(3)).value());
   CHECK(receiver.has_begun());
-  CHECK(receiver.Begin(GlobalStep(3)).ok());
-  CHECK(absl::IsFailedPrecondition(receiver.Begin(GlobalStep(4))));
+  REQUIRE(receiver.Begin(GlobalStep(3)).ok());
+  CHECK_FALSE(receiver.Begin(GlobalStep(3)).value());
+  CHECK(absl::IsFailedPrecondition(receiver.Begin(GlobalStep(2)).status()));
+  // A later one counts as long as nothing has been taken.
+  REQUIRE(receiver.Begin(GlobalStep(5)).value());
+  SECTION("a mean") { receiver.NoteMean(); }
+  SECTION("a piece") { receiver.RecordPiece(0, 0, 1); }
+  CHECK_FALSE(receiver.Begin(GlobalStep(5)).value());
+  CHECK(absl::IsFailedPrecondition(receiver.Begin(GlobalStep(6)).status()));
+}
+
+TEST_CASE("state of no bytes that is complete begins no more") {
+  StateReceiver receiver({});
+  REQUIRE(receiver.Begin(GlobalStep(3)).value());
+  REQUIRE(receiver.Complete(GlobalStep(3)).ok());
+  CHECK(absl::IsFailedPrecondition(receiver.Begin(GlobalStep(4)).status()));
 }
 
 TEST_CASE("pieces of the state are taken at the step that the copy is at, before it changes") {
