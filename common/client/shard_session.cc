@@ -141,6 +141,11 @@ void ShardSession::Cancel() {
   Flush();
 }
 
+bool ShardSession::HasEnded() const {
+  absl::MutexLock lock(&mutex_);
+  return loop_.is_cancelled;
+}
+
 void ShardSession::CancelPlans() {
   loop_.is_cancelled = true;
   gradient_.Cancel();
@@ -275,7 +280,8 @@ void ShardSession::SendFused(std::shared_ptr<const Call> call) {
                    call->fetch.has_value() && call->fetch->accepts_references,
                    [this, call](absl::StatusOr<TensorReply<PushReply>> reply) {
                      // Parked until then: made again.
-                     if (absl::IsDeadlineExceeded(reply.status())) return SendFused(call);
+                     const bool was_parked = absl::IsDeadlineExceeded(reply.status());
+                     if (was_parked && !HasEnded()) return SendFused(call);
                      OnFused(*call, std::move(reply));
                    });
 }

@@ -151,6 +151,8 @@ class ShardSession {
   void OpenTransport();
   // Lets plans send nothing more.
   void CancelPlans() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Cancelled, or about to go: no call is made again.
+  bool HasEnded() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs again when the first retry is due.
   void ArmTimer();
 

@@ -28,9 +28,9 @@ class StateReceiver {
   // that version until the step between the two is committed. `step`: the first one not closed.
   bool AwaitsState(GlobalStep step) const { return !complete_.has_value() || step <= *complete_; }
 
-  // Returns true if the copy begins here, false if it has begun at this step before. A copy that has
-  // taken nothing yet, and began at an earlier step, begins anew: the message of an earlier sender
-  // has begun it late. FAILED_PRECONDITION: it has begun at another step.
+  // Returns true if the copy begins here, false if it has begun at this step before. A copy that
+  // began at an earlier step, and has taken nothing yet, begins anew: the late message of an
+  // earlier sender had begun it. FAILED_PRECONDITION: it has begun at another step.
   absl::StatusOr<bool> Begin(GlobalStep step);
   // The copy may have taken something of a mean.
   void NoteMean() { has_taken_ = true; }
