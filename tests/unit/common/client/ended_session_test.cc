@@ -1,6 +1,8 @@
 // Sessions that end while a call is parked at a ps.
 #include <catch2/catch.hpp>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 

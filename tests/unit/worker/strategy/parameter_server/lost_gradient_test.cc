@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
