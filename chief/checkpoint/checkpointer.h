@@ -45,6 +45,8 @@ class Checkpointer {
   // another chief's. Nothing is tried twice.
   void Save(GlobalStep version, Callback<std::string> done);
   bool busy() const { return busy_; }
+  // A save runs, and no shard has failed yet.
+  bool may_succeed() const { return busy_ && failure_.ok(); }
 
  private:
   void AskShards();

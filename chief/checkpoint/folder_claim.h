@@ -55,8 +55,8 @@ class FolderClaim {
   void InheritLock(FolderClaim* before);
   // Releases the lock of a chief that never commanded, so that another chief can lock the folder.
   void ReleaseLock();
-  // The chief does not go on. Calls under way and later ones end with ABORTED, and Take, Ensure and
-  // those that ask Check publish and delete nothing.
+  // The chief, or its run of the job, does not go on. Calls under way and later ones end with
+  // ABORTED, and Take, Ensure and those that ask Check publish and delete nothing.
   void Abandon() { is_abandoned_.store(true); }
 
  private:

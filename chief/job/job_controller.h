@@ -44,6 +44,8 @@ class JobController final : private PhaseControl {
   std::optional<FolderOwner> owed_owner() const { return state_.claim->owed_owner(); }
   // It has ended before it commanded: another chief may lock the checkpoint folder.
   void ReleaseFolder() { state_.claim->ReleaseLock(); }
+  // Another run follows: a save of this one publishes and deletes nothing from now on.
+  void AbandonFolder() { state_.claim->Abandon(); }
   void Start();
   // About ten times a second.
   void Tick();
@@ -60,6 +62,8 @@ class JobController final : private PhaseControl {
 
   // Its work on the checkpoint folder is not over, and destroying the job would wait for that.
   bool is_disk_busy() const;
+  // A save is under way that may still make a checkpoint.
+  bool may_save() const { return milestones_.may_save(); }
   // The step shard has accepted this chief.
   bool has_commanded() const { return state_.lease != nullptr; }
   // It has ended as StartPoint::kPlanAfresh: nobody was told anything.

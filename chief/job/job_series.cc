@@ -1,5 +1,6 @@
 #include "chief/job/job_series.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@ namespace lockstep::chief {
 namespace {
 
 constexpr absl::Duration kReadPause = absl::Seconds(1);
+constexpr char kSaveUnderWay[] = "the save that is under way, to go back to its checkpoint";
 
 }  // namespace
 
@@ -118,8 +120,23 @@ void JobSeries::PlanAgain(std::string lost) {
   executor_->Post([this] { ReadPlan(); });  // the job that ends has called
 }
 
+bool JobSeries::AwaitsSave() {
+  const absl::Duration now = clock_->Monotonic();
+  const absl::Duration longest = std::min(options_.drain, options_.patience);
+  if (!job()->may_save() || now - planning_since_ >= longest) return false;
+  if (std::exchange(waiting_for_, kSaveUnderWay) != kSaveUnderWay) {
+    log::Info(absl::StrCat("waiting for ", kSaveUnderWay));
+  }
+  next_read_ = now;
+  return true;
+}
+
 void JobSeries::ReadPlan() {
   next_read_.reset();
+  if (!is_stopped_ && AwaitsSave()) return;
+  if (waiting_for_ == kSaveUnderWay) waiting_for_.clear();
+  // A save that ended later would delete the checkpoint that is chosen now.
+  job()->AbandonFolder();
   auto next = std::make_shared<absl::StatusOr<JobPlan>>();
   disk_.Run(
       [next, plan = job()->plan(), lost = lost_, owed = job()->owed_owner()] {
@@ -132,7 +149,7 @@ void JobSeries::ReadPlan() {
 bool JobSeries::MayReadAgain(const absl::Status& failure) {
   const absl::Duration now = clock_->Monotonic();
   if (!IsStorageFailure(failure) || now - planning_since_ >= options_.patience) return false;
-  if (std::exchange(read_failure_, std::string(failure.message())) != failure.message()) {
+  if (std::exchange(waiting_for_, std::string(failure.message())) != failure.message()) {
     log::Warning(absl::StrCat("the checkpoint to go back to cannot be read, tried again every ",
                               DurationText(kReadPause), ": ", failure.message()));
   }
@@ -143,7 +160,7 @@ bool JobSeries::MayReadAgain(const absl::Status& failure) {
 void JobSeries::BeginNextPlan(absl::StatusOr<JobPlan> plan) {
   if (!is_stopped_ && MayReadAgain(plan.status())) return;
   is_between_ = false;
-  read_failure_.clear();
+  waiting_for_.clear();
   if (is_stopped_) return;                     // the job before ends, or has ended
   if (!plan.ok()) return Stop(plan.status());  // workers, ps and standbys wait for the next job
   plan->cluster = plan_.cluster;               // it may have changed while the checkpoint was read
@@ -216,7 +233,7 @@ void JobSeries::GetStatus(Callback<ProcessStatus> done) {
   if (!HasCommand()) return standby_->GetStatus(std::move(done));
   ProcessStatus status;
   job()->FillStatus(&status);
-  if (is_between_ && !read_failure_.empty()) status.set_waiting_for(read_failure_);
+  if (is_between_ && !waiting_for_.empty()) status.set_waiting_for(waiting_for_);
   done(std::move(status));
 }
 

@@ -74,6 +74,9 @@ class JobSeries {
   // Plans where the job starts next, until that is known or patience is over.
   void PlanAgain(std::string lost);
   void ReadPlan();
+  // The save of the run that has ended may still make a newer checkpoint. Not for longer than a
+  // chief has for its last save (JobOptions::drain): then the job goes back without it.
+  bool AwaitsSave();
   // The storage of the checkpoints has failed: the plan is to be read again.
   bool MayReadAgain(const absl::Status& failure);
   void BeginNextPlan(absl::StatusOr<JobPlan> plan);
@@ -101,7 +104,7 @@ class JobSeries {
   std::string lost_;         // of the last one: why the next one goes back
   absl::Duration planning_since_;
   std::optional<absl::Duration> next_read_;  // of the plan; nullopt: none is to be repeated
-  std::string read_failure_;                 // of the last one; empty: none has failed
+  std::string waiting_for_;                  // what it waits for; empty: it is being read
   bool is_stopped_ = false;                  // the job does not go on
   std::vector<Answer<StopReply>> stops_;     // operators who wait for the end
   std::optional<absl::Status> outcome_;      // after the end

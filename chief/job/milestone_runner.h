@@ -52,6 +52,8 @@ class MilestoneRunner {
   // The evaluation that runs, or null.
   const Evaluation* running() const;
   bool is_writing() const { return checkpointer_.has_value() && checkpointer_->busy(); }
+  // A save runs that may still make a checkpoint.
+  bool may_save() const { return checkpointer_.has_value() && checkpointer_->may_succeed(); }
   // A save runs, or the last one is to be repeated.
   bool is_saving() const { return is_writing() || !last_save_.error.ok(); }
   // Newest step of which there is a checkpoint.
