@@ -49,24 +49,37 @@ absl::Status TakeNextEpoch(uint64_t restored, JobPlan* plan) {
   return absl::OkStatus();
 }
 
-absl::Status RestoreFrom(const std::string& root, JobPlan* plan) {
+// NOT_FOUND: there is none.
+absl::StatusOr<std::string> FindNewest(const std::string& root) {
   std::vector<std::string> warnings;
   absl::StatusOr<std::string> found = ResolveCheckpoint(root, &warnings);
   if (!found.ok()) {
     return AddRemedy(found.status(),
                      "--restore=FOLDER names one that a job wrote; --fresh begins anew");
   }
-  plan->restore_from = *std::move(found);
   for (const std::string& warning : warnings) log::Warning(warning);
-  LOCKSTEP_ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(plan->restore_from));
+  return found;
+}
+
+absl::Status Restore(const std::string& checkpoint, JobPlan* plan) {
+  const absl::StatusOr<Manifest> read = ReadManifest(checkpoint);
+  if (absl::IsNotFound(read.status())) return CheckpointGoneError(checkpoint);
+  LOCKSTEP_RETURN_IF_ERROR(read.status());
+  const Manifest& manifest = *read;
   LOCKSTEP_RETURN_IF_ERROR(
-      Annotate(CheckRestorable(manifest, plan->placement, plan->optimizer), plan->restore_from));
+      Annotate(CheckRestorable(manifest, plan->placement, plan->optimizer), checkpoint));
+  plan->restore_from = checkpoint;
   plan->start = GlobalStep(manifest.step);
   plan->origin = OriginAt(plan->restore_from, manifest, plan->job.checkpoint().folder());
   plan->restored_job = manifest.job;
   plan->restored_model = manifest.model;
   plan->diverged = DescribeDivergence(plan->restore_from, manifest);
   return TakeNextEpoch(manifest.epoch, plan);
+}
+
+absl::Status RestoreFrom(const std::string& root, JobPlan* plan) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, FindNewest(root));
+  return Restore(found, plan);
 }
 
 absl::Status PlanRestore(const std::string& folder, const std::string& job_file, JobPlan* plan) {
@@ -92,8 +105,9 @@ absl::Status PlanResume(const std::string& folder, JobPlan* plan) {
   if (root.empty()) return absl::OkStatus();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string source, FindSource(root));
   if (!source.empty()) return RestoreFrom(source, plan);
-  const absl::Status status = RestoreFrom(root, plan);
-  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+  const absl::StatusOr<std::string> found = FindNewest(root);
+  if (absl::IsNotFound(found.status())) return absl::OkStatus();
+  return found.ok() ? Restore(*found, plan) : found.status();
 }
 
 // Where the job starts is planned when this chief takes command.

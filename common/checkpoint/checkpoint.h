@@ -102,12 +102,16 @@ std::string CheckpointFolder(const std::string& root, int64_t step);
 // `path` is a checkpoint folder, or a root whose newest complete checkpoint is meant: of the
 // history that goes on (history.h), which the owner of the root may have begun. Where that is
 // broken, the one before it in that history; `warnings` gets a line for each that was skipped. What
-// is returned was read whole and its checksums are right. NOT_FOUND names what was looked for;
-// DATA_LOSS what is wrong where all that may be taken is broken; INTERNAL where the storage of the
-// newest has failed (IsStorageFailure). RESOURCE_EXHAUSTED, with nothing skipped for it: this
-// process is short of descriptors or memory.
+// is returned was read whole and its checksums are right. A root that a save changes meanwhile is
+// looked at again. NOT_FOUND names what was looked for; DATA_LOSS what is wrong where all that may
+// be taken is broken; INTERNAL where the storage of the newest has failed (IsStorageFailure), or
+// CheckpointGoneError. RESOURCE_EXHAUSTED, with nothing skipped for it: this process is short of
+// descriptors or memory.
 absl::StatusOr<std::string> ResolveCheckpoint(const std::string& path,
                                               std::vector<std::string>* warnings = nullptr);
+// INTERNAL, as of a storage failure that may pass (IsStorageFailure): this checkpoint was there
+// before, and is gone now that it is read, so that others may be there.
+absl::Status CheckpointGoneError(const std::string& folder);
 // NOT_FOUND where there is none; DATA_LOSS naming the file and what is wrong with it.
 absl::StatusOr<Manifest> ReadManifest(const std::string& folder);
 

@@ -22,6 +22,9 @@
 namespace lockstep {
 namespace {
 
+// A save that ends between two looks deletes what the first one has listed, and leaves a newer one.
+constexpr int kLooks = 3;
+
 absl::Status VerifyCheckpoint(const std::string& folder) {
   LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointReader reader, CheckpointReader::Open(folder));
   return reader.Verify();
@@ -123,9 +126,11 @@ class NewestCheckpoint {
         return folder;
       }
       if (IsShortage(status)) return status;
+      if (absl::IsNotFound(status) && gone_.empty()) gone_ = folder;
       Skip(step, status);
     }
     SkipUnreadable(-1);
+    if (problem_.ok() && !gone_.empty()) return CheckpointGoneError(gone_);
     if (problem_.ok()) {
       return absl::NotFoundError(absl::StrCat(root_, ": no complete checkpoint (looked for ",
                                               JoinPath(root_, kManifestFile), " and ",
@@ -137,6 +142,11 @@ class NewestCheckpoint {
                      others == 0 ? "" : "; others are there, of histories that were abandoned");
     if (!IsStorageFailure(problem_)) return absl::DataLossError(why);
     return WithExitCode(absl::Status(problem_.code(), why), ExitCodeFor(problem_));
+  }
+
+  // A checkpoint that was tried had gone, or there was none while a folder could become one.
+  bool MayFindOther(const absl::Status& found) const {
+    return !gone_.empty() || (absl::IsNotFound(found) && !contents_.unreadable.empty());
   }
 
   // A line for each that was skipped.
@@ -165,6 +175,7 @@ class NewestCheckpoint {
   Contents contents_;
   std::map<int64_t, std::string, std::greater<>> skipped_;
   absl::Status problem_;  // of the newest that is broken
+  std::string gone_;      // the newest whose manifest was read, and was not there again
 };
 
 }  // namespace
@@ -179,6 +190,12 @@ absl::StatusOr<Manifest> ReadManifest(const std::string& folder) {
   return manifest;
 }
 
+absl::Status CheckpointGoneError(const std::string& folder) {
+  return WithExitCode(
+      absl::InternalError(absl::StrCat(folder, " was there, and is gone: another save deletes it")),
+      ExitCode::kInputNotFound);
+}
+
 absl::StatusOr<std::string> ResolveCheckpoint(const std::string& path,
                                               std::vector<std::string>* warnings) {
   LOCKSTEP_ASSIGN_OR_RETURN(const bool has_folder, FindFolder(path));
@@ -191,13 +208,16 @@ absl::StatusOr<std::string> ResolveCheckpoint(const std::string& path,
     LOCKSTEP_RETURN_IF_ERROR(VerifyCheckpoint(path));
     return path;
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(Contents contents, ReadContents(path));
-  NewestCheckpoint newest(path, std::move(contents));
-  absl::StatusOr<std::string> found = newest.Find();
-  if (warnings != nullptr) {
-    for (std::string& line : newest.TakeWarnings()) warnings->push_back(std::move(line));
+  for (int looks = 1;; ++looks) {
+    LOCKSTEP_ASSIGN_OR_RETURN(Contents contents, ReadContents(path));
+    NewestCheckpoint newest(path, std::move(contents));
+    absl::StatusOr<std::string> found = newest.Find();
+    if (newest.MayFindOther(found.status()) && looks < kLooks) continue;
+    if (warnings != nullptr) {
+      for (std::string& line : newest.TakeWarnings()) warnings->push_back(std::move(line));
+    }
+    return found;
   }
-  return found;
 }
 
 }  // namespace lockstep

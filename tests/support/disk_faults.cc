@@ -28,9 +28,9 @@ constexpr int kNoError = 0;
 
 const std::map<std::string, int>& Errors() {
   static const auto* const errors = new std::map<std::string, int>{
-      {"EACCES", EACCES}, {"EDQUOT", EDQUOT},      {"EEXIST", EEXIST}, {"EINTR", EINTR},
-      {"EIO", EIO},       {"EMFILE", EMFILE},      {"ENOSPC", ENOSPC}, {"EROFS", EROFS},
-      {"ESTALE", ESTALE}, {"ETIMEDOUT", ETIMEDOUT}};
+      {"EACCES", EACCES}, {"EDQUOT", EDQUOT}, {"EEXIST", EEXIST},      {"EINTR", EINTR},
+      {"EIO", EIO},       {"EMFILE", EMFILE}, {"ENOENT", ENOENT},      {"ENOSPC", ENOSPC},
+      {"EROFS", EROFS},   {"ESTALE", ESTALE}, {"ETIMEDOUT", ETIMEDOUT}};
   return *errors;
 }
 
