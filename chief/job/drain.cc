@@ -7,6 +7,7 @@
 #include "chief/recovery/announce_view.h"
 #include "common/base/grants_ahead.h"
 #include "common/base/lost_variables.h"
+#include "common/base/not_kept.h"
 
 namespace lockstep::chief {
 
@@ -138,11 +139,13 @@ void Drain::Save() {
 
 void Drain::OnSaved(absl::StatusOr<std::string> folder) {
   if (folder.ok()) return End(Saved{step_, *std::move(folder)});
-  if (absl::IsAborted(folder.status())) return End(folder.status());
+  const bool is_final = absl::IsAborted(folder.status()) || LacksVariables(folder.status());
+  if (is_final) return End(folder.status());
   save_error_ = folder.status();
-  // A shard has begun the next step, and has the version no more.
+  // A shard has begun the next step, and has the version no more. Of what is wrong with the folder
+  // another step would repair nothing.
   const bool can_close = !options_.steps.asynchronous && step_ < options_.steps.end;
-  if (absl::IsFailedPrecondition(folder.status()) && can_close && !steps_.has_value()) {
+  if (IsNotKept(folder.status()) && can_close && !steps_.has_value()) {
     needs_next_step_ = true;
     return CloseSteps();
   }

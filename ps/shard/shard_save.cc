@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checked.h"
 #include "common/base/grants_ahead.h"
+#include "common/base/not_kept.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/owner.h"
@@ -64,7 +65,7 @@ bool IsUnchangedSince(GlobalStep version, const EpochState& state, ShardIndex sh
 }
 
 // OK while every variable has this version: nothing is granted, and nothing of the step at hand
-// has been taken. FAILED_PRECONDITION otherwise.
+// has been taken. NotKeptError otherwise.
 absl::Status CheckNewest(const EpochState& state, GlobalStep version, ShardIndex shard)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu) {
   const bool is_newest =
@@ -73,17 +74,15 @@ absl::Status CheckNewest(const EpochState& state, GlobalStep version, ShardIndex
       std::ranges::none_of(state.variables.entries,
                            [](const auto& entry) { return entry->early.has_value(); });
   if (state.variables.config.is_replicated()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "version ", version.value(),
-        " is not kept with its slots, and the workers have its values (strategy replicated)"));
+    return NotKeptError(version.value(), "the workers have its values (strategy replicated)");
   }
   // Where no variable takes gradients, every version is the same.
   const bool is_constant = state.step.IsEmpty() && shard != kScalarShard;
   if (is_newest || is_constant) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "version ", version.value(), " is not kept with its slots, and the shard is at step ",
-      state.step.shard_step().value(),
-      state.step.IsUntouched() ? "" : ", of which it has taken gradients"));
+  return NotKeptError(
+      version.value(),
+      absl::StrCat("the shard is at step ", state.step.shard_step().value(),
+                   state.step.IsUntouched() ? "" : ", of which it has taken gradients"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "absl/strings/match.h"
+#include "common/base/not_kept.h"
 #include "common/checkpoint/checkpoint.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/ps/shard/committed.h"
@@ -131,7 +132,7 @@ TEST_CASE("only a version kept with its slots can be saved, and only until it is
   cluster.Step(0);
   cluster.Grant(1);
   const auto not_kept = cluster.shard(0).Save(kCommand, GlobalStep(1), root.Path("ckpt-1"));
-  CHECK(absl::IsFailedPrecondition(not_kept.status()));
+  CHECK(IsNotKept(not_kept.status()));
   CHECK(absl::StrContains(not_kept.status().message(), "version 1 is not kept"));
   cluster.Step(1, true);
   CHECK(cluster.shard(0).Save(kCommand, GlobalStep(2), root.Path("ckpt-2")).ok());
