@@ -23,6 +23,8 @@ bool WorkerContacts::OnHeartbeat(const LiveMember& process, std::optional<uint64
 }
 
 void WorkerContacts::RecordEnded(const LiveMember& process) {
+  // Others would make this grow with every index that somebody thinks of.
+  if (process.worker.value() >= membership_->members().size()) return;
   contacts_[process.worker] = {
       .incarnation = process.incarnation, .told_end = true, .knows_end = true};
 }

@@ -43,7 +43,7 @@ class WorkerContacts {
   // that it knows the end.
   bool OnHeartbeat(const LiveMember& process, std::optional<uint64_t> last_reply);
   // The process ends, and does not call again: it was told the end as it registered, or has
-  // reported an error.
+  // reported an error. Nothing for an index that no member has.
   void RecordEnded(const LiveMember& process);
 
   // After OnHeartbeat of the worker: the process that has sent the last one.

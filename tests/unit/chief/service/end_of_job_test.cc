@@ -120,5 +120,17 @@ TEST_CASE("a failure before the job began reaches those who register") {
   CHECK((*f.Register(1, 20))->status().code() == absl::StatusCode::kFailedPrecondition);
 }
 
+TEST_CASE("nothing is kept of a process that registers after the end with an index of no worker") {
+  Fixture f;
+  f.Train();
+  f.calls.End(absl::OkStatus());
+  for (const uint32_t index : {2u, 3u, 1000000u}) CHECK((**f.Register(index, 30))->done());
+  WorkerContacts contacts(ToldCluster(f.clusters, ToProto(kCluster)), &f.membership, nullptr);
+  for (const uint32_t index : {0u, 1u, 2u, 1000000u}) {
+    contacts.RecordEnded({WorkerIndex(index), Incarnation(30)});
+    CHECK(contacts.IsToldEnd(WorkerIndex(index)) == (index < 2));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::chief
