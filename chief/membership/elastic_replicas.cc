@@ -32,6 +32,7 @@ bool ElasticReplicas::Update(GlobalStep at_hand, GlobalStep first, absl::Duratio
   if (chosen.empty() || chosen == newest.workers) return false;
   // Of a view that is announced already no step changes: the next one follows it.
   first = std::max(first, newest.first.next());
+  NoteLeftOut(newest.workers, chosen);
   ReplicaView view = MakeReplicaView(rules_, newest.number + 1, first, std::move(chosen));
   LOCKSTEP_CHECK(views_.Add(std::move(view)).ok());
   views_.ForgetBefore(at_hand);
@@ -102,14 +103,44 @@ bool ElasticReplicas::IsConfirmed(WorkerIndex worker) const {
   return std::ranges::find(confirmed_, worker, &LiveMember::worker) != confirmed_.end();
 }
 
+void ElasticReplicas::NoteLeftOut(const std::vector<WorkerIndex>& before,
+                                  const std::vector<WorkerIndex>& now) {
+  const auto& members = membership_->members();
+  for (const WorkerIndex worker : before) {
+    if (worker.value() < members.size()) left_out_[worker] = members[worker.value()].incarnation;
+  }
+  for (const WorkerIndex worker : now) left_out_.erase(worker);
+}
+
+bool ElasticReplicas::HasTakenPart(const LiveMember& process) const {
+  if (const auto found = left_out_.find(process.worker); found != left_out_.end()) {
+    return found->second == process.incarnation;
+  }
+  // The chief before has left it out.
+  const auto& members = membership_->members();
+  if (process.worker.value() >= members.size()) return false;
+  const MemberRecord& member = members[process.worker.value()];
+  return member.is_inherited && member.incarnation == process.incarnation;
+}
+
+// Those that the newest view has left out, and that are gone, push nothing for an earlier one. A
+// successor loads its data and plans memory for minutes before it pushes.
+bool ElasticReplicas::IsNeeded(WorkerIndex worker) const {
+  if (views_.newest().Has(worker)) return true;
+  if (IsLive(worker)) {
+    const MemberRecord& member = membership_->members()[worker.value()];
+    if (member.report.ready || HasTakenPart({worker, member.incarnation})) return true;
+  }
+  return std::ranges::any_of(confirmed_, [&](const LiveMember& member) {
+    return member.worker == worker && HasTakenPart(member);
+  });
+}
+
 uint32_t ElasticReplicas::RequiredOf(GlobalStep step) const {
   const ReplicaView* const view = views_.At(step);
   if (view == nullptr) return 1;
-  // Those that the newest view has left out, and that are gone, push nothing for an earlier one.
-  const auto counts = [this](WorkerIndex worker) {
-    return IsLive(worker) || IsConfirmed(worker) || views_.newest().Has(worker);
-  };
-  const auto there = static_cast<uint32_t>(std::ranges::count_if(view->workers, counts));
+  const auto there = static_cast<uint32_t>(
+      std::ranges::count_if(view->workers, [this](WorkerIndex w) { return IsNeeded(w); }));
   return std::min(view->aggregate, std::max(there, 1u));
 }
 

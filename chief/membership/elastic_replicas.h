@@ -43,7 +43,7 @@ class ElasticReplicas {
   void ExcludeStandstill(absl::Duration standstill, absl::Duration now);
 
   // Gradients that a step needs: those that its view says, fewer where replicas of its view are
-  // gone for good.
+  // gone for good. The successor of one that is left out counts when it is ready.
   uint32_t RequiredOf(GlobalStep step) const;
   ReplicaShare ShareOf(GlobalStep step, WorkerIndex worker) const;
   // Whether the step can close.
@@ -58,6 +58,12 @@ class ElasticReplicas {
   bool IsConfirmed(WorkerIndex worker) const;
   // It has said goodbye.
   bool HasLeft(WorkerIndex worker) const;
+  // This process may push for a view before the newest one, which has left its worker out: it was
+  // the worker then, and no successor of it.
+  bool HasTakenPart(const LiveMember& process) const;
+  // A step of a view before the newest one needs a gradient of this worker.
+  bool IsNeeded(WorkerIndex worker) const;
+  void NoteLeftOut(const std::vector<WorkerIndex>& before, const std::vector<WorkerIndex>& now);
   // In the next view: it lives, stays, and is in the newest one or ready for it.
   bool MayTakePart(WorkerIndex worker) const;
   // Whether the job goes on without this replica of the newest view, which is not live.
@@ -71,6 +77,8 @@ class ElasticReplicas {
   ReplicaViews views_;
   std::vector<LiveMember> confirmed_;
   std::map<WorkerIndex, absl::Duration> missing_since_;  // replicas that are not live
+  // Processes whose workers a view of this chief has left out, until a later one takes them in.
+  std::map<WorkerIndex, Incarnation> left_out_;
   Quorum quorum_;
 };
 

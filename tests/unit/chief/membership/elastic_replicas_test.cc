@@ -179,6 +179,68 @@ TEST_CASE("SHRINK: a lost replica is left out when no shard has it any more") {
   CHECK(f.replicas.RequiredOf(GlobalStep(5)) == 1);
 }
 
+TEST_CASE(
+    "a successor that is not ready is waited for in no step that goes on without its replica") {
+  Fixture f(OnShortage::kShrink);
+  f.Lose({1});
+  f.Confirm();
+  REQUIRE(f.Update(7));
+  REQUIRE(f.membership.Register(WorkerIndex(0), Incarnation(7), "host", 2, f.now).ok());
+  CHECK(f.replicas.RequiredOf(GlobalStep(5)) == 1);
+  f.Confirm();  // shards take members before those are ready
+  CHECK(f.replicas.RequiredOf(GlobalStep(5)) == 1);
+  const auto report = [&f](bool ready) {
+    REQUIRE(f.membership.Heartbeat(WorkerIndex(0), Incarnation(7), {.ready = ready}, f.now).ok());
+  };
+  report(false);
+  CHECK_FALSE(f.Update(8));
+  CHECK(f.replicas.RequiredOf(GlobalStep(5)) == 1);
+  report(true);
+  CHECK(f.replicas.RequiredOf(GlobalStep(5)) == 2);
+  REQUIRE(f.Update(8));
+  CHECK(f.Newest() == Workers{0, 1});
+  CHECK(f.replicas.RequiredOf(GlobalStep(7)) == 1);
+}
+
+TEST_CASE("one that departs is needed until its view ends, and its successor is not") {
+  Fixture f(OnShortage::kShrink);
+  f.Report(0, {.departing = true});  // it is not ready yet
+  REQUIRE(f.Update(7));
+  CHECK(f.replicas.RequiredOf(GlobalStep(6)) == 2);
+  f.Lose({1});
+  CHECK(f.replicas.RequiredOf(GlobalStep(6)) == 2);  // a shard may have it as a member
+  f.Confirm();
+  CHECK(f.replicas.RequiredOf(GlobalStep(6)) == 1);
+  REQUIRE(f.membership.Register(WorkerIndex(0), Incarnation(7), "host", 2, f.now).ok());
+  f.Confirm();
+  CHECK(f.replicas.RequiredOf(GlobalStep(6)) == 1);
+}
+
+TEST_CASE("a chief that takes over needs one that departs, and not its successor") {
+  Membership membership({"a:1", "b:1"}, kLease, At(0));
+  ElasticReplicas replicas(Fixture::Rules(), OnShortage::kShrink, kDeadline, &membership);
+  const WorkerIndex departing(0), other(1);
+  membership.Adopt({departing, Incarnation(1)}, At(0));
+  membership.Adopt({other, Incarnation(2)}, At(0));
+  ReplicaViews views;
+  REQUIRE(
+      views
+          .Add({.number = 1, .first = GlobalStep(4), .workers = {departing, other}, .aggregate = 2})
+          .ok());
+  REQUIRE(
+      views.Add({.number = 2, .first = GlobalStep(7), .workers = {other}, .aggregate = 1}).ok());
+  replicas.Adopt(views);
+  replicas.SetConfirmed(membership.Live());
+  CHECK(replicas.RequiredOf(GlobalStep(6)) == 2);
+  REQUIRE(membership.Leave(departing, Incarnation(1), At(1)).ok());
+  CHECK(replicas.RequiredOf(GlobalStep(6)) == 2);
+  replicas.SetConfirmed(membership.Live());
+  CHECK(replicas.RequiredOf(GlobalStep(6)) == 1);
+  REQUIRE(membership.Register(departing, Incarnation(3), "host", 1, At(2)).ok());
+  replicas.SetConfirmed(membership.Live());
+  CHECK(replicas.RequiredOf(GlobalStep(6)) == 1);
+}
+
 TEST_CASE("SHRINK: of two that are lost in one step neither holds it up") {
   Fixture f(OnShortage::kShrink);
   for (const uint32_t worker : {2, 3}) f.Join(worker);
