@@ -16,24 +16,36 @@ bool IsReplicated(const RecoverySpec& spec) {
   return std::ranges::any_of(spec.variables.placement().variables(), &VariableSpec::replicated);
 }
 
-StartPoint ChooseToResume(const RecoverySpec& spec, const std::vector<SetViewReply>& seen) {
+bool CanGoOn(const RecoverySpec& spec, const std::vector<SetViewReply>& seen, bool moves) {
+  if (std::ranges::none_of(seen, HasProgress)) return false;
+  return CheckTogether(spec, seen).ok() || (moves && AreStepsApart(spec, seen));
+}
+
+StartPoint ChooseToResume(const RecoverySpec& spec, const std::vector<SetViewReply>& seen,
+                          bool moves) {
   if (IsReplicated(spec)) return spec.is_done() ? StartPoint::kDone : StartPoint::kAsSpecified;
-  const bool have_progress = std::ranges::any_of(seen, HasProgress);
-  if (have_progress && CheckTogether(spec, seen).ok()) return StartPoint::kTakeOver;
+  if (CanGoOn(spec, seen, moves)) return StartPoint::kTakeOver;
   return spec.is_done() ? StartPoint::kDone : StartPoint::kAsSpecified;
 }
 
 }  // namespace
 
+bool AreStepsApart(const RecoverySpec& spec, const std::vector<SetViewReply>& seen) {
+  const bool may_go_on = spec.mode == StartMode::kSucceed || spec.mode == StartMode::kResume;
+  const bool are_of_one_epoch = std::ranges::all_of(seen, [&](const SetViewReply& view) {
+    return view.has_variables() && view.epoch() == seen.front().epoch();
+  });
+  return may_go_on && are_of_one_epoch && !CheckTogether(spec, seen).ok();
+}
+
 absl::StatusOr<StartPoint> ChooseStart(const RecoverySpec& spec,
-                                       const std::vector<SetViewReply>& seen) {
+                                       const std::vector<SetViewReply>& seen, bool moves) {
   if (spec.mode == StartMode::kRestore) return StartPoint::kAsSpecified;
   if (spec.mode == StartMode::kSucceed) {
     // Also where the workers keep the variables: they live.
-    const bool can_go_on = std::ranges::any_of(seen, HasProgress) && CheckTogether(spec, seen).ok();
-    return can_go_on ? StartPoint::kTakeOver : StartPoint::kPlanAfresh;
+    return CanGoOn(spec, seen, moves) ? StartPoint::kTakeOver : StartPoint::kPlanAfresh;
   }
-  if (spec.mode == StartMode::kResume) return ChooseToResume(spec, seen);
+  if (spec.mode == StartMode::kResume) return ChooseToResume(spec, seen, moves);
   const bool have_trained = std::ranges::any_of(
       seen, [&spec](const SetViewReply& view) { return HasTrained(spec, view); });
   if (have_trained) return StartPoint::kTakeOver;

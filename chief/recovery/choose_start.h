@@ -16,13 +16,19 @@ enum class StartPoint {
   kPlanAfresh,   // kSucceed: the spec is too old
 };
 
-// `seen`: the shards' answers to GetView. Under kResume a shard counts as trained if its step is
-// not 0; a restored step is as good as a trained one. Under kResume, if the shards do not belong
-// together, all of them start as specified.
+// True under kSucceed and kResume if all shards have variables of one epoch, and only their steps
+// do not belong together. Either they are apart, or a live chief made steps while they were asked.
+bool AreStepsApart(const RecoverySpec& spec, const std::vector<SetViewReply>& seen);
+
+// `seen`: the shards' answers to GetView. `moves`: steps were made between these answers and
+// earlier ones. Steps that are apart then prove nothing: TakeCommand ends them, and FindProgress
+// judges. Under kResume a shard counts as trained if its step is not 0; a restored step is as good
+// as a trained one. Under kResume, if the shards do not belong together, all of them start as
+// specified.
 //
 // FAILED_PRECONDITION under kBegin: the folder has checkpoints of an earlier run.
 absl::StatusOr<StartPoint> ChooseStart(const RecoverySpec& spec,
-                                       const std::vector<SetViewReply>& seen);
+                                       const std::vector<SetViewReply>& seen, bool moves = false);
 
 // Returns the spec for this start. It has no checkpoint if the chief takes over. It has a new epoch
 // if shards have variables that are not the spec's.

@@ -28,6 +28,11 @@ bool FollowsOwn(const RecoverySpec& spec, const SetViewRequest& next, const Comm
   return last.chief() == spec.chief.value() && last.term() + 1 == next.command().term();
 }
 
+// Since they were asked `before`.
+bool HaveMoved(const std::vector<SetViewReply>& before, const std::vector<SetViewReply>& now) {
+  return !std::ranges::equal(before, now, {}, &SetViewReply::shard_step, &SetViewReply::shard_step);
+}
+
 }  // namespace
 
 ShardInitializer::ShardInitializer(RecoverySpec spec, CommandHooks hooks,
@@ -143,7 +148,13 @@ void ShardInitializer::Start() {
 }
 
 void ShardInitializer::SetViews() {
-  const absl::StatusOr<StartPoint> start = ChooseStart(given_, states_);
+  const std::vector<SetViewReply> before = std::exchange(seen_apart_, {});
+  if (before.empty() && AreStepsApart(given_, states_)) {
+    seen_apart_ = states_;
+    return Start();
+  }
+  const absl::StatusOr<StartPoint> start =
+      ChooseStart(given_, states_, !before.empty() && HaveMoved(before, states_));
   if (!start.ok()) return on_done_(start.status());
   result_.start = *start;
   if (*start == StartPoint::kPlanAfresh) return Finish();

@@ -116,7 +116,8 @@ class ShardInitializer {
   Callback<InitializedShards> on_done_;
 
   std::vector<SetViewReply> states_;
-  bool names_job_ = false;        // the view on its way tells the step shard its job
+  std::vector<SetViewReply> seen_apart_;  // for which they are asked once more; or none
+  bool names_job_ = false;                // the view on its way tells the step shard its job
   bool takes_term_ = false;       // a view is on its way, by which the step shard enters the term
   bool has_lost_naming_ = false;  // it has asked again after the step shard refused its job
   bool has_asked_again_ = false;  // after its term had been given to another chief

@@ -59,6 +59,24 @@ TEST_CASE("a standby goes on from shards that have trained together, and from no
   CHECK(succeed({kNew, kNew}) == StartPoint::kPlanAfresh);
 }
 
+TEST_CASE("steps that are made while shards are asked do not set the job back") {
+  const std::vector<SetViewReply> apart = {At(65), At(60)};
+  for (const StartMode mode : {StartMode::kSucceed, StartMode::kResume}) {
+    const RecoverySpec spec = SpecOf(mode, 10);
+    CHECK(AreStepsApart(spec, apart));
+    CHECK(*ChooseStart(spec, apart) != StartPoint::kTakeOver);
+    CHECK(*ChooseStart(spec, apart, /*moves=*/true) == StartPoint::kTakeOver);
+    // What does not belong together for another reason goes back all the same.
+    for (const std::vector<SetViewReply>& seen :
+         {std::vector{At(65), kNew}, std::vector{At(65), At(60, 2)}, std::vector{kNew, kNew}}) {
+      CHECK_FALSE(AreStepsApart(spec, seen));
+      CHECK(*ChooseStart(spec, seen, /*moves=*/true) != StartPoint::kTakeOver);
+    }
+    CHECK_FALSE(AreStepsApart(spec, {At(65), At(65)}));
+  }
+  CHECK_FALSE(AreStepsApart(SpecOf(StartMode::kBegin), apart));
+}
+
 TEST_CASE(
     "a standby of a replicated job goes on, because the workers live that have the variables") {
   RecoverySpec spec = SpecOf(StartMode::kSucceed);

@@ -230,6 +230,45 @@ TEST_CASE("shards of which only some have trained are set back by a chief that r
   }
 }
 
+TEST_CASE(
+    "a chief that comes while another one makes steps looks again, and goes on from its steps") {
+  RecoverySpec spec = Options();
+  spec.mode = GENERATE(StartMode::kSucceed, StartMode::kResume);
+  Fixture f(spec);
+  const auto answer = [&f](int64_t first, int64_t second) {
+    f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(first)));
+    f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Trained(second)));
+  };
+  answer(65, 60);
+  CHECK(f.a.set_view.size() == 0);
+  CHECK_FALSE(f.result.has_value());
+  answer(75, 68);
+  REQUIRE(f.a.set_view.size() == 1);
+  CHECK(f.a.set_view.front().epoch() == 3);
+  // Under its command no step is made.
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Trained(76)));
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Trained(76)));
+  CHECK(f.initializer.takes_over());
+  REQUIRE(f.a.create.size() == 1);
+  CHECK(f.a.create.front().restore_from().empty());
+  CHECK(f.a.create.front().start_step() == 0);
+}
+
+TEST_CASE("a chief that twice finds the same steps apart does not go on from them") {
+  RecoverySpec spec = Options();
+  spec.mode = StartMode::kSucceed;
+  Fixture f(spec);
+  for (int look = 0; look < 2; ++look) {
+    CHECK_FALSE(f.result.has_value());
+    f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(65)));
+    f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  }
+  REQUIRE(f.result.has_value());
+  REQUIRE(f.result->ok());
+  CHECK((*f.result)->start == StartPoint::kPlanAfresh);
+  CHECK(f.a.set_view.size() == 0);
+}
+
 TEST_CASE("without --resume shards of which only some have trained are left alone") {
   Fixture f;
   f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
