@@ -9,6 +9,14 @@ EventQueue::Key EventQueue::Plan(absl::Duration delay, EventKind kind, const Lin
   return key;
 }
 
+void EventQueue::Continue(const Node& node) {
+  auto stopped = stopped_.extract(node);
+  if (stopped.empty()) return;
+  for (Event& event : stopped.mapped()) {
+    events_.emplace(Key(now_, planned_++), std::move(event));
+  }
+}
+
 bool EventQueue::RunUntil(const std::function<bool()>& done, absl::Duration limit) {
   const absl::Duration end = now_ + limit;
   while (!done()) {
@@ -17,6 +25,10 @@ bool EventQueue::RunUntil(const std::function<bool()>& done, absl::Duration limi
     auto next = events_.extract(events_.begin());
     now_ = next.key().first;
     Event& event = next.mapped();
+    if (const auto stopped = stopped_.find(event.ends.to); stopped != stopped_.end()) {
+      stopped->second.push_back(std::move(event));
+      continue;
+    }
     trace_.NoteEvent(now_, event.kind, event.ends);
     event.happen();
     if (after_each_ != nullptr) after_each_();

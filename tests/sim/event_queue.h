@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "common/base/clock.h"
@@ -37,6 +38,12 @@ class EventQueue final : public Clock, public Timer {
   // Does nothing to an event that has happened.
   void Cancel(const Key& key) { events_.erase(key); }
 
+  // SIGSTOP of the process at `node`: events whose second end it is wait for Continue from the
+  // moment at which they are due.
+  void Stop(const Node& node) { stopped_.try_emplace(node); }
+  // SIGCONT: those that wait happen now, in their order. Does nothing to one that is not stopped.
+  void Continue(const Node& node);
+
   // Lets events happen until `done` holds. False: nothing is left to happen, `limit` (simulated) is
   // over, or the trace has a violation.
   bool RunUntil(const std::function<bool()>& done, absl::Duration limit);
@@ -61,6 +68,21 @@ class EventQueue final : public Clock, public Timer {
   std::function<void()> after_each_;
   uint64_t planned_ = 0;
   std::map<Key, Event> events_;
+  std::map<Node, std::vector<Event>> stopped_;  // what waits there
+};
+
+// Of a process, which may be stopped.
+class NodeTimer final : public Timer {
+ public:
+  // `events` outlives it.
+  NodeTimer(const Node& node, EventQueue* events) : node_(node), events_(events) {}
+  void After(absl::Duration delay, absl::AnyInvocable<void()> callback) override {
+    events_->Plan(delay, EventKind::kTimer, {node_, node_}, std::move(callback));
+  }
+
+ private:
+  const Node node_;
+  EventQueue* const events_;
 };
 
 }  // namespace lockstep::sim

@@ -26,6 +26,8 @@ absl::string_view NameOf(Fault fault) {
       return "worker hung";
     case Fault::kPsKilled:
       return "ps killed";
+    case Fault::kPsSuspended:
+      return "ps suspended";
     case Fault::kTornWrite:
       return "file operation torn by a death";
     case Fault::kChiefKilled:

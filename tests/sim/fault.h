@@ -20,6 +20,7 @@ enum class Fault : uint8_t {
   kWorkerKilled,
   kWorkerHung,
   kPsKilled,
+  kPsSuspended,
   kTornWrite,  // its process dies in the middle of a file operation
   kChiefKilled,
   kChiefTerminated,

@@ -85,7 +85,7 @@ class Network {
   template <typename Reply>
   void ArriveLate(const Link& link, Serve<Reply> serve);
   template <typename Reply>
-  void Fail(const Link& direction, absl::Duration delay,
+  void Fail(const Link& to_caller, absl::Duration delay,
             const std::shared_ptr<Pending<Reply>>& call);
 
   const NetworkOptions options_;
@@ -134,7 +134,10 @@ template <typename Reply>
 void Network::Send(EventKind kind, const Link& direction,
                    const std::shared_ptr<Pending<Reply>>& call, absl::AnyInvocable<void()> arrive) {
   const std::optional<absl::Duration> transit = Transit(direction, call->deadline);
-  if (!transit.has_value()) return Fail(direction, kKeepalive, call);
+  if (!transit.has_value()) {
+    const bool is_request = kind == EventKind::kRequest;
+    return Fail(is_request ? direction.Reversed() : direction, kKeepalive, call);
+  }
   events_->Plan(
       *transit, kind, direction,
       [this, direction, number = ++sent_[direction], arrive = std::move(arrive)]() mutable {
@@ -152,9 +155,9 @@ void Network::ArriveLate(const Link& link, Serve<Reply> serve) {
 }
 
 template <typename Reply>
-void Network::Fail(const Link& direction, absl::Duration delay,
+void Network::Fail(const Link& to_caller, absl::Duration delay,
                    const std::shared_ptr<Pending<Reply>>& call) {
-  events_->Plan(delay, EventKind::kFailure, direction, [this, call] {
+  events_->Plan(delay, EventKind::kFailure, to_caller, [this, call] {
     call->End(events_, absl::UnavailableError("the network lost a message"));
   });
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "tests/sim/history.h"
@@ -19,6 +20,8 @@ class ServingServers {
   void Update(const History& history);
   // `server` has begun to serve anew, in the same epoch, a shard that was lost.
   void NoteServing(uint32_t shard, Incarnation server);
+  // Another server serves in its place; `server` may not know it.
+  bool IsReplaced(Incarnation server) const { return replaced_.contains(server); }
   // 0: no server has served it yet. One that is lost counts until another one serves.
   Incarnation Of(uint32_t shard) const { return shards_[shard].server; }
 
@@ -29,9 +32,11 @@ class ServingServers {
   };
 
   void Note(const AcceptedView& view);
+  void Replace(Incarnation* server, Incarnation by);
 
   std::vector<Served> shards_;
   std::map<Incarnation, bool> is_copy_;  // by server
+  std::set<Incarnation> replaced_;
   size_t views_ = 0;                     // views that are known
 };
 

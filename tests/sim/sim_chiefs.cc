@@ -259,10 +259,12 @@ void SimChiefs::FollowSuccessor() {
 
 bool SimChiefs::has_commanded() const { return current_->has_commanded; }
 
+bool SimChiefs::commands() const { return current_->has_commanded && current_->answers(); }
+
 bool SimChiefs::is_alive() const { return current_->life->is_alive; }
 
 bool SimChiefs::HasAllCopies() const {
-  if (!current_->life->is_alive || !current_->pairs.has_value()) return false;
+  if (!current_->answers() || !current_->pairs.has_value()) return false;
   return std::ranges::none_of(current_->pairs->places(), [](const ShardPlace& place) {
     return place.other_address().empty();
   });

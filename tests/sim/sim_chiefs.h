@@ -49,6 +49,8 @@ class SimChiefs {
   const std::optional<absl::Status>& end() const;
   bool has_commanded() const;
   bool is_alive() const;
+  // It has taken command, and is neither dead nor stopped.
+  bool commands() const;
   // Of a job with copies of shards: to the chief each shard has one now.
   bool HasAllCopies() const;
   // That were started; the number of a chief's node counts them.

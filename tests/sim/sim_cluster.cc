@@ -171,7 +171,8 @@ SimPsServer* SimCluster::FindServing(uint32_t shard,
   });
   SimPsServer* const home = &ps_[shard]->own();
   if (found == servers.end()) return home;
-  return !(*found)->is_alive() && Succeeds(*home, **found) ? home : *found;
+  const bool may_succeed = !(*found)->is_alive() && !serving_.IsReplaced(home->id().incarnation);
+  return may_succeed && Succeeds(*home, **found) ? home : *found;
 }
 
 void SimCluster::StartAll() {
@@ -242,9 +243,10 @@ bool SimCluster::HasAllCopies() const {
   const std::vector<SimPsServer*> servers = Servers();
   for (uint32_t shard = 0; shard < options_.ps; ++shard) {
     const SimPsServer* const serving = FindServing(shard, servers);
-    if (!serving->is_alive() || FindCopy(*serving, servers) == nullptr) return false;
+    if (!serving->is_alive() || !serving->shard().GetView().has_copy) return false;
+    if (FindCopy(*serving, servers) == nullptr) return false;
   }
-  return true;
+  return std::ranges::none_of(ps_, [](const auto& ps) { return ps->is_stopped(); });
 }
 
 void SimCluster::AdmitReader(SimPsServer* server) {

@@ -66,7 +66,8 @@ class SimCluster {
   uint64_t shown_early() const { return invariants_.shown_early(); }
   // The invariant that was broken; empty: none was.
   const std::string& violation() const { return events_.trace().violation(); }
-  // Of a job with copies of shards: each shard has one now, and the chief knows it.
+  // Of a job with copies of shards: each shard has one now, no ps is stopped, and the
+  // chief knows it.
   bool HasAllCopies() const;
   // What the ps have of this variable in the newest version. Where none is left: what the
   // checkpoint of the last step has, or nothing.

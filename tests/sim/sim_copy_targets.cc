@@ -12,18 +12,17 @@ namespace {
 constexpr ps::StateLimits kSmall{.least_part_bytes = 8, .message_bytes = 4};
 
 // Callbacks that are not due when it is destroyed are not called.
-class EventTimer final : public Timer {
+class SenderTimer final : public Timer {
  public:
-  explicit EventTimer(EventQueue* events) : events_(events) {}
+  SenderTimer(const Node& node, EventQueue* events) : timer_(node, events) {}
   void After(absl::Duration delay, absl::AnyInvocable<void()> callback) override {
-    events_->After(delay,
-                   [alive = std::weak_ptr(alive_), callback = std::move(callback)]() mutable {
-                     if (!alive.expired()) callback();
-                   });
+    timer_.After(delay, [alive = std::weak_ptr(alive_), callback = std::move(callback)]() mutable {
+      if (!alive.expired()) callback();
+    });
   }
 
  private:
-  EventQueue* const events_;
+  NodeTimer timer_;
   const std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
@@ -33,7 +32,7 @@ std::shared_ptr<ps::CopyTarget> SimCopyTargets::Make(const ps::CopyTargetOptions
   const ListeningPs& copy = book_->Find(options.address);
   senders_.push_back(std::make_shared<ps::CopySender>(
       options, ps::MeanMemory(nullptr), MakeRemoteData(copy.data, {node_, copy.node}, network_),
-      std::make_unique<EventTimer>(events_), events_, kSmall));
+      std::make_unique<SenderTimer>(node_, events_), events_, kSmall));
   if (options.is_new) senders_.back()->SetReady();
   return MakeFaultyTarget(senders_.back(), planted_);
 }

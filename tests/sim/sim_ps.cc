@@ -26,6 +26,7 @@ struct SimPs::Process {
   ~Process() { copies.Close(); }
 
   bool is_alive = true;
+  bool is_stopped = false;
   SimCopyTargets copies;  // of its shards
   std::unique_ptr<SimPsServer> own;
   std::unique_ptr<SimPsServer> copy;  // null: no chief has asked for it
@@ -130,7 +131,7 @@ SimPs::SimPs(SimPsOptions options, AddressBook* book, Network* network, EventQue
   controls_.push_back(std::make_unique<Control>(this, nullptr));
   data_.push_back(std::make_unique<Data>(this, nullptr));
   book_->Add(options_.address_of(options_.index + 1),
-             {{Role::kPs, options_.index}, controls_.back().get(), data_.back().get()});
+             {node(), controls_.back().get(), data_.back().get()});
   Start();
 }
 
@@ -142,6 +143,7 @@ std::unique_ptr<SimPsServer> SimPs::MakeServer(uint32_t shard, uint32_t port, Pr
   return std::make_unique<SimPsServer>(SimPsServerOptions{
       .id = {shard, Incarnation(incarnation.value() + (is_copy ? kCopyIncarnation : 0))},
       .process = incarnation,
+      .node = node(),
       .address = options_.address_of(port),
       .planted = options_.planted,
       .make_copy_target =
@@ -153,8 +155,8 @@ std::unique_ptr<SimPsServer> SimPs::MakeServer(uint32_t shard, uint32_t port, Pr
 
 void SimPs::Start() {
   LOCKSTEP_CHECK(!is_alive());
-  processes_.push_back(std::make_unique<Process>(Node{Role::kPs, options_.index}, options_.planted,
-                                                 book_, network_, events_));
+  processes_.push_back(
+      std::make_unique<Process>(node(), options_.planted, book_, network_, events_));
   Process* const process = processes_.back().get();
   process->own = MakeServer(options_.index, options_.index + 1, process);
 }
@@ -168,8 +170,7 @@ absl::StatusOr<uint32_t> SimPs::OpenCopyPort() {
   process->copy = MakeServer(shard, port, process);
   controls_.push_back(std::make_unique<Control>(this, process->copy.get()));
   data_.push_back(std::make_unique<Data>(this, process->copy.get()));
-  book_->Add(process->copy->address(),
-             {{Role::kPs, options_.index}, controls_.back().get(), data_.back().get()});
+  book_->Add(process->copy->address(), {node(), controls_.back().get(), data_.back().get()});
   return port;
 }
 
@@ -181,6 +182,23 @@ void SimPs::Kill() {
   process->own->Kill();
   if (process->copy != nullptr) process->copy->Kill();
   process->copies.Close();
+  if (process->is_stopped) Continue(process);
+}
+
+void SimPs::Suspend(absl::Duration pause) {
+  Process* const process = processes_.back().get();
+  if (!is_alive() || process->is_stopped) return;
+  events_->trace().NoteFault(Fault::kPsSuspended);
+  process->is_stopped = true;
+  events_->Stop(node());
+  events_->After(pause, [this, process] {
+    if (process->is_stopped) Continue(process);
+  });
+}
+
+void SimPs::Continue(Process* process) {
+  process->is_stopped = false;
+  events_->Continue(node());
 }
 
 void SimPs::DieInSave(SimPsServer* server, const SaveRequest& request, StatusCallback done) {
@@ -194,6 +212,8 @@ void SimPs::DieInSave(SimPsServer* server, const SaveRequest& request, StatusCal
 }
 
 bool SimPs::is_alive() const { return !processes_.empty() && processes_.back()->is_alive; }
+
+bool SimPs::is_stopped() const { return !processes_.empty() && processes_.back()->is_stopped; }
 
 SimPsServer& SimPs::own() const { return *processes_.back()->own; }
 

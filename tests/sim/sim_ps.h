@@ -40,9 +40,13 @@ class SimPs {
   void Kill();
   // The same in the middle of the next save, or at its end.
   void KillInNextSave(DeathAtDisk death) { death_ = std::move(death); }
+  // SIGSTOP, and SIGCONT after `pause`: what comes meanwhile is handled then, whether its caller
+  // has given up or not. Nothing happens to one that is dead or stopped.
+  void Suspend(absl::Duration pause);
   // A new process. The one before is dead.
   void Start();
   bool is_alive() const;
+  bool is_stopped() const;
 
   // Of the newest process, also when it is dead.
   SimPsServer& own() const;
@@ -56,6 +60,8 @@ class SimPs {
   class Data;
   struct Process;
 
+  Node node() const { return {Role::kPs, options_.index}; }
+  void Continue(Process* process);
   // At the copy's address. FAILED_PRECONDITION: there is one ps alone.
   absl::StatusOr<uint32_t> OpenCopyPort();
   std::unique_ptr<SimPsServer> MakeServer(uint32_t shard, uint32_t port, Process* process);

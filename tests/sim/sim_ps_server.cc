@@ -12,9 +12,10 @@ SimPsServer::SimPsServer(const SimPsServerOptions& options)
     : id_(options.id),
       address_(options.address),
       shard_({.make_copy_target = options.make_copy_target}),
+      timer_(options.node, options.events),
       watch_(options.events) {
   const bool has_step = id_.shard == kStepShard;
-  if (has_step) watch_.Start(options.events);
+  if (has_step) watch_.Start(&timer_);
   local_control_ = MakeInProcessControl(&shard_, options.process, has_step ? &watch_ : nullptr);
   local_data_ = MakeInProcessData(&shard_, /*owns_payloads=*/true);
   PsControl* control = local_control_.get();

@@ -18,6 +18,7 @@ namespace lockstep::sim {
 struct SimPsServerOptions {
   PsServerId id;
   Incarnation process;  // that chiefs are told
+  Node node;            // of the process
   std::string address;
   PlantedBug planted = PlantedBug::kNone;
   ps::MakeCopyTarget make_copy_target;  // may be null
@@ -52,6 +53,7 @@ class SimPsServer {
   const std::string address_;
   bool is_alive_ = true;
   ps::Shard shard_;
+  NodeTimer timer_;
   ps::CommandWatch watch_;
   // Each passes calls on to the one before it; a faulty one is null without a planted bug.
   std::unique_ptr<PsControl> local_control_, faulty_control_, control_;
