@@ -150,11 +150,11 @@ check_fuzz() {
   run_fuzz
 }
 
-# Simulated jobs of all scenarios.
+# Simulated jobs of all scenarios, with enough faults to find something.
 check_sim() {
   # shellcheck source=deploy/cli/sim.sh
   source "$root/deploy/cli/sim.sh"
-  (run_sim --sim --seeds=20000)
+  (run_sim --sim --seeds=20000 --least_faults=200000)
 }
 
 # Real processes under 200 faults: without copies of shards, with them and a token, with links between

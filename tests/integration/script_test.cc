@@ -343,9 +343,9 @@ TEST_CASE("TensorFlow's recorded answers are replayed by a program that is built
 TEST_CASE("simulated jobs are run by a program that is built first") {
   const Tree tree;
   tree.folder().Write("lists", "");
-  const Ended ended = tree.Run({"test", "--sim", "--seeds=7"});
+  const Ended ended = tree.Run({"test", "--sim", "--seeds=7", "--least_faults=9"});
   CHECK(ended.exit_code == 0);
-  CHECK_THAT(ended.output, Contains("tests/sim/simulate --seeds=7\n"));
+  CHECK_THAT(ended.output, Contains("tests/sim/simulate --seeds=7 --least_faults=9\n"));
   const auto calls = tree.Calls();
   REQUIRE(calls.size() == 2);
   CHECK(calls[1] == "bazel build");
