@@ -27,5 +27,20 @@ TEST_CASE("the chief and a ps, or two ps of a pair, that die at once cost no bit
   CHECK(AllAreRight("copy_disasters", 100));
 }
 
+TEST_CASE("with copies and standbys no role that dies or is stopped costs an epoch or a bit") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  CHECK(AllAreRight("copy_standbys", 15));
+}
+
+TEST_CASE("a ps that was stopped is fenced when it goes on, whatever else happens meanwhile") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  CHECK(AllAreRight("copy_stops", 15));
+}
+
+TEST_CASE("a job without copies waits for a ps that is stopped") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  CHECK(AllAreRight("ps_stops", 30));
+}
+
 }  // namespace
 }  // namespace lockstep::sim

@@ -33,13 +33,6 @@ void KillOne(int left, const std::shared_ptr<Random>& random, SimCluster* cluste
   });
 }
 
-// What only the loss of a shard explains.
-void AppendReturn(SimCluster* cluster, std::vector<std::string>* broken) {
-  const Epoch epoch = cluster->shard(0).GetView().epoch;
-  if (epoch == Epoch(1)) return;
-  broken->push_back(absl::StrCat("the job went back, to epoch ", epoch.value()));
-}
-
 // Workers notice nothing. A short job may be over before one that it does not need has begun.
 void AppendStarts(SimCluster* cluster, std::vector<std::string>* broken) {
   const bool has_backup = cluster->options().aggregate < cluster->options().workers;

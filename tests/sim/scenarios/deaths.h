@@ -9,6 +9,9 @@
 
 namespace lockstep::sim {
 
+// Of a ps that is stopped: longer than every lease.
+inline constexpr absl::Duration kLongestStop = absl::Seconds(20);
+
 // While the job trains: afterwards the ps that are left have nothing to go on for.
 bool Trains(SimCluster* cluster);
 

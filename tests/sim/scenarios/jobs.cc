@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/sim/laws.h"
 
@@ -63,6 +64,14 @@ SimOptions CopiedJob(uint64_t seed, Random* random) {
   return options;
 }
 
+SimOptions SlowJob(uint64_t seed, int64_t steps, Random* random) {
+  SimOptions options = CopiedJob(seed, random);
+  options.steps = steps;
+  options.least_compute = absl::Milliseconds(200);
+  options.most_compute = absl::Milliseconds(600);
+  return options;
+}
+
 void VaryUpdates(Random* random, SimOptions* options) {
   if (random->Chance(0.5)) {
     options->tables =
@@ -88,6 +97,12 @@ void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken) {
   if (cluster.global_step() != GlobalStep(cluster.options().steps)) {
     broken->push_back("not all steps were made");
   }
+}
+
+void AppendReturn(SimCluster* cluster, std::vector<std::string>* broken) {
+  const Epoch epoch = cluster->shard(0).GetView().epoch;
+  if (epoch == Epoch(1)) return;
+  broken->push_back(absl::StrCat("the job went back, to epoch ", epoch.value()));
 }
 
 std::string CompareDisturbed(const SimOptions& calm, const SimOptions& disturbed,
@@ -160,7 +175,8 @@ SimOptions AsynchronousJob(uint64_t seed) {
 
 std::string BadEnds(SimCluster* cluster) {
   std::vector<std::string> bad;
-  if (!cluster->end()->ok()) bad.push_back("the chief: " + cluster->end()->ToString());
+  const absl::Status end = cluster->end().value_or(absl::UnknownError("it has not ended"));
+  if (!end.ok()) bad.push_back("the chief: " + end.ToString());
   for (const absl::Status& end : cluster->chief().Ends()) {
     if (end.ok() || absl::IsCancelled(end) || absl::IsAborted(end)) continue;
     bad.push_back(end.ToString());

@@ -23,6 +23,9 @@ SimOptions LargeJob(uint64_t seed);
 // A job with 2 or 3 ps that is long enough for a ps that died to come back and to become a copy.
 SimOptions CopiedJob(uint64_t seed, Random* random);
 
+// The same with steps so long that much may happen in a few of them.
+SimOptions SlowJob(uint64_t seed, int64_t steps, Random* random);
+
 // Gives a job, each by chance, tables, an optimizer with slots, a backup worker.
 void VaryUpdates(Random* random, SimOptions* options);
 
@@ -31,6 +34,9 @@ NetworkOptions RoughNetwork(Random* random);
 
 // After the end of a job: appends that the chief failed, or did not make every step.
 void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken);
+
+// That the job has gone back to a checkpoint, which only the loss of a shard explains.
+void AppendReturn(SimCluster* cluster, std::vector<std::string>* broken);
 
 // Appends what is wrong with a job that has ended.
 using Judge = absl::FunctionRef<void(SimCluster* cluster, std::vector<std::string>* broken)>;

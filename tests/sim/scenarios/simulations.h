@@ -73,6 +73,15 @@ std::string SimulateCopyCuts(uint64_t seed, SimRun* run);
 // on, or back to its newest checkpoint in a new epoch.
 std::string SimulateCopyDisasters(uint64_t seed, SimRun* run);
 
+// The same jobs with chiefs that stand by, on a rough network. Ps, chiefs and workers die, and ps
+// and chiefs are stopped, one after the other, each when all shards have copies: the job goes on in
+// its epoch.
+std::string SimulateCopyStandbys(uint64_t seed, SimRun* run);
+// Ps are stopped and go on; meanwhile others are stopped or die, and the chief does.
+std::string SimulateCopyStops(uint64_t seed, SimRun* run);
+// The same of ps without copies: nothing is lost, and the job waits.
+std::string SimulatePsStops(uint64_t seed, SimRun* run);
+
 // On a network that repeats, reorders, holds and loses messages, and that is cut in one direction
 // between two processes at a time.
 std::string SimulateRoughNetwork(uint64_t seed, SimRun* run);

@@ -1,3 +1,5 @@
+#include "tests/sim/scenarios/standbys.h"
+
 #include <utility>
 
 #include "tests/sim/scenarios/cuts.h"
@@ -18,8 +20,10 @@ bool IsTellingTheEnd(SimCluster* cluster) {
   return cluster->end().has_value() || cluster->status().state() == "done";
 }
 
+}  // namespace
+
 // One that has never commanded is started again as it was: nobody would take its place.
-void Disturb(SimCluster* cluster, Random* random) {
+void DisturbChief(SimCluster* cluster, Random* random) {
   if (IsTellingTheEnd(cluster)) return;
   SimChiefs& chief = cluster->chief();
   const int kind = random->Between(0, 2);
@@ -34,6 +38,28 @@ void Disturb(SimCluster* cluster, Random* random) {
     chief.StartStandby();
   }
 }
+
+// A chief that takes command while the ps hear that the job is over waits for them, gives up, and
+// hears of the end when it stands by again.
+void RestartEndedChiefs(SimCluster* cluster) {
+  cluster->events().After(kRestartPoll, [cluster] {
+    cluster->chief().RestartEnded();
+    RestartEndedChiefs(cluster);
+  });
+}
+
+void AppendBadEnds(SimCluster* cluster, std::vector<std::string>* broken) {
+  // Standbys, also one that waits for an answer that has been lost, and chiefs that are still
+  // stopped.
+  cluster->RunUntil([] { return false; }, 2 * rpc::kParkedDeadline);
+  cluster->RunUntil([cluster] { return cluster->chief().HaveEnded(); }, kLimit);
+  if (std::string bad = BadEnds(cluster); !bad.empty()) broken->push_back(std::move(bad));
+  if (cluster->global_step() != GlobalStep(cluster->options().steps)) {
+    broken->push_back("not all steps were made");
+  }
+}
+
+namespace {
 
 // A worker dies with the chief. The next chief has adopted the others, or all of them, when the
 // registration of its successor reaches it: that is started late, or not heard at first.
@@ -68,26 +94,6 @@ void PlanDisturbances(Disturbance disturb, const std::shared_ptr<Random>& random
   }
 }
 
-// A chief that takes command while the ps hear that the job is over waits for them, gives up, and
-// hears of the end when it stands by again.
-void RestartEndedChiefs(SimCluster* cluster) {
-  cluster->events().After(kRestartPoll, [cluster] {
-    cluster->chief().RestartEnded();
-    RestartEndedChiefs(cluster);
-  });
-}
-
-void AppendBadEnds(SimCluster* cluster, std::vector<std::string>* broken) {
-  // Standbys, also one that waits for an answer that has been lost, and chiefs that are still
-  // stopped.
-  cluster->RunUntil([] { return false; }, 2 * rpc::kParkedDeadline);
-  cluster->RunUntil([cluster] { return cluster->chief().HaveEnded(); }, kLimit);
-  if (std::string bad = BadEnds(cluster); !bad.empty()) broken->push_back(std::move(bad));
-  if (cluster->global_step() != GlobalStep(cluster->options().steps)) {
-    broken->push_back("not all steps were made");
-  }
-}
-
 std::string SimulateWithStandbys(const SimOptions& job, Disturbance disturb, bool is_cut,
                                  SimRun* run) {
   SimOptions options = job;
@@ -109,11 +115,11 @@ SimOptions JobWithStandbys(uint64_t seed) { return SmallJob(seed, Random(seed ^ 
 }  // namespace
 
 std::string SimulateStandbys(uint64_t seed, SimRun* run) {
-  return SimulateWithStandbys(JobWithStandbys(seed), Disturb, /*is_cut=*/false, run);
+  return SimulateWithStandbys(JobWithStandbys(seed), DisturbChief, /*is_cut=*/false, run);
 }
 
 std::string SimulateStandbysCut(uint64_t seed, SimRun* run) {
-  return SimulateWithStandbys(JobWithStandbys(seed), Disturb, /*is_cut=*/true, run);
+  return SimulateWithStandbys(JobWithStandbys(seed), DisturbChief, /*is_cut=*/true, run);
 }
 
 std::string SimulateStandbysLateWorker(uint64_t seed, SimRun* run) {
