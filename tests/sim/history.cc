@@ -124,7 +124,7 @@ class RecordedData final : public PsData {
     history_->tokens.push_back({WorkerIndex(request.worker().worker()),
                                 Incarnation(request.worker().incarnation()),
                                 GlobalStep(reply.step()), DequeueSeq(request.dequeue_seq()),
-                                GlobalStep(request.token_step())});
+                                GlobalStep(request.token_step()), server_.incarnation});
   }
 
   PsData* const ps_;

@@ -36,7 +36,8 @@ struct HandedOut {
   Incarnation incarnation;
   GlobalStep step;
   DequeueSeq dequeue_seq;
-  GlobalStep held;  // of the newest token that the worker says it has
+  GlobalStep held;     // of the newest token that the worker says it has
+  Incarnation server;  // that handed it out
 };
 
 // Values of a variable that a ps sent, or that a tower was given.

@@ -160,6 +160,8 @@ std::optional<std::string> Invariants::CheckTokens() {
       return absl::StrCat("worker ", token.worker.value(), " got token ", token.step.value(),
                           ", the global step is ", committed_.second.value());
     }
+    // One that was stopped, and does not know that it is replaced, answers those who have moved on.
+    if (options_->copies && token.server != server_[kStepShard]) continue;
     const auto [newest, is_new] = newest_token_.try_emplace(token.incarnation, token);
     if (is_new) continue;
     const HandedOut last = newest->second;
