@@ -42,14 +42,13 @@ absl::Status CheckShardsAreThere(const std::string& folder, const Manifest& mani
   return absl::OkStatus();
 }
 
-// The name of a shard's file. While the folder has a manifest, the shards that it names stay until
-// the next manifest replaces it: the new file takes the first name that is free.
+// The name of a shard's file: the first that is free. While the folder has a manifest, the shards
+// that it names stay until the next manifest replaces it. Without one a chief whose command is over
+// may be about to delete the file that has the name.
 absl::StatusOr<std::string> ShardFileName(const std::string& folder, uint32_t shard,
                                           uint32_t num_shards) {
   const std::string stem = absl::StrCat(kShardPrefix, shard, "-of-", num_shards);
   std::string name = stem + kShardSuffix;
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_manifest, HasManifest(folder));
-  if (!has_manifest) return name;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> taken, ListFolder(folder));
   for (int again = 2; std::ranges::count(taken, name) > 0; ++again) {
     name = absl::StrCat(stem, ".", again, kShardSuffix);

@@ -43,8 +43,7 @@ absl::Status RemoveUnfinished(const std::string& root, int64_t step, const Publi
       LOCKSTEP_RETURN_IF_ERROR(RemoveTree(folder, name, check));
     }
   }
-  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
-  LOCKSTEP_RETURN_IF_ERROR(RemoveTemporaryFiles(folder));
+  LOCKSTEP_RETURN_IF_ERROR(RemoveTemporaryFiles(folder, check));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> rest, ListFolder(folder));
   return rest.empty() ? RemoveTree(root, CheckpointName(step), check) : absl::OkStatus();
 }
@@ -89,8 +88,7 @@ absl::Status RemoveOldCheckpoints(const std::string& root, const Manifest& newes
     if (!kept.ok() || step >= newest.step) continue;
     status.Update(RemoveBefore(root, step, kept->Has(step), check));
   }
-  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
-  status.Update(RemoveTemporaryFiles(root));
+  status.Update(RemoveTemporaryFiles(root, check));
   return status;
 }
 
@@ -104,8 +102,7 @@ absl::Status RemoveUnnamedShards(const std::string& checkpoint, const Manifest& 
     if (!absl::StartsWith(name, kShardPrefix) || named.contains(name)) continue;
     status.Update(RemoveTree(checkpoint, name, check));
   }
-  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
-  status.Update(RemoveTemporaryFiles(checkpoint));
+  status.Update(RemoveTemporaryFiles(checkpoint, check));
   return status;
 }
 

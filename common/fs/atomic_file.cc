@@ -104,8 +104,10 @@ absl::Status AtomicFile::Commit(const PublishCheck& check) {
   return absl::OkStatus();
 }
 
-absl::Status RemoveTemporaryFiles(const std::string& folder) {
+absl::Status RemoveTemporaryFiles(const std::string& folder, const PublishCheck& check) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFolder(folder));
+  // After the listing: what has been listed is older than the answer, and no name is used twice.
+  LOCKSTEP_RETURN_IF_ERROR(MayPublish(check));
   for (const std::string& name : names) {
     if (!absl::StartsWith(name, kMark)) continue;
     const std::string path = JoinPath(folder, name);

@@ -54,7 +54,7 @@ class AtomicFile {
 };
 
 // Removes what a crash left behind in `folder`: temporary files of AtomicFile. Only for a folder
-// that nobody else writes to now.
-absl::Status RemoveTemporaryFiles(const std::string& folder);
+// that nobody else writes to now. Files that are begun once `check` has allowed it stay.
+absl::Status RemoveTemporaryFiles(const std::string& folder, const PublishCheck& check = nullptr);
 
 }  // namespace lockstep
