@@ -74,8 +74,8 @@ struct JobPlan {
   int64_t examples_per_step() const;
 };
 
-// In `root`: the newest checkpoint of its owner's history if it is of step `last` or later; empty: it
-// is not, or cannot be read, or there is none. Errors of ReadOwner and ReadHistoryPoints.
+// In `root`: the newest checkpoint of its owner's history if it is of step `last` or later; empty:
+// it is not, or cannot be read, or there is none. Errors of ReadOwner and ReadHistoryPoints.
 absl::StatusOr<std::string> FindLastCheckpoint(const std::string& root, GlobalStep last);
 
 // The plan by which a job that has lost its state, and has a checkpoint folder, goes on: from the

@@ -37,7 +37,7 @@ class ServingServers {
   std::vector<Served> shards_;
   std::map<Incarnation, bool> is_copy_;  // by server
   std::set<Incarnation> replaced_;
-  size_t views_ = 0;                     // views that are known
+  size_t views_ = 0;  // views that are known
 };
 
 }  // namespace lockstep::sim
