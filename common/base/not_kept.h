@@ -1,5 +1,5 @@
-// What a ps answers to a Save of a version that it has no more: it keeps none with its slots, and
-// has taken gradients since. How its caller tells that from what is wrong with the disk.
+// The error of a ps that is to save a version which it keeps no more: not with its slots, and it
+// has taken gradients since. Callers tell it from an error of the disk.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline absl::Status NotKeptError(int64_t version, absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat("version ", version, kNotKept, ", and ", why));
 }
 
-// Whether `status` is that answer, also after it has crossed the wire and been annotated.
+// True if `status` is that answer, also after it has crossed the wire and been annotated.
 inline bool IsNotKept(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), kNotKept);
 }
