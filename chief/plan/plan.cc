@@ -26,6 +26,7 @@
 #include "common/checkpoint/owner.h"
 #include "common/config/job.h"
 #include "common/fs/absolute_path.h"
+#include "common/fs/folder.h"
 #include "common/fs/path.h"
 #include "common/job/checked_job.h"
 #include "common/log/log.h"
@@ -157,6 +158,8 @@ absl::StatusOr<std::string> FindBeginning(const std::string& root, const FolderO
 }  // namespace
 
 absl::StatusOr<std::string> FindLastCheckpoint(const std::string& root, GlobalStep last) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_folder, FindFolder(root));
+  if (!has_folder) return "";
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root));
   // Of one that is being written or removed nothing is said yet.
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));

@@ -20,9 +20,10 @@ std::string Finished(Fixture& f) { return f.Make({.mode = StartMode::kSucceed})-
 TEST_CASE("a standby takes no abandoned checkpoint for the end of the job") {
   Fixture f;
   const std::string root = f.folder.Path("ckpt");
+  REQUIRE_FALSE(std::filesystem::exists(root));
+  CHECK(Finished(f).empty());
   const absl::StatusOr<JobPlan> fresh = f.Make();
   REQUIRE(fresh.ok());
-  CHECK(Finished(f).empty());
   WriteCheckpoint(*fresh, root, 4, Epoch(3));
   CHECK(Finished(f).empty());
   WriteCheckpoint(*fresh, root, 10, Epoch(3));
