@@ -120,12 +120,16 @@ class NewestCheckpoint {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, Candidates(root_, &contents_));
     for (const int64_t step : steps) {
       std::string folder = CheckpointFolder(root_, step);
-      const absl::Status status = VerifyCheckpoint(folder);
+      absl::Status status = VerifyCheckpoint(folder);
       if (status.ok()) {
         SkipUnreadable(step);
         return folder;
       }
       if (IsShortage(status)) return status;
+      // A save deletes the manifest first: other files that are missing then are no damage.
+      if (const auto is_there = HasManifest(folder); is_there.ok() && !*is_there) {
+        status = absl::NotFoundError(status.message());
+      }
       if (absl::IsNotFound(status) && gone_.empty()) gone_ = folder;
       Skip(step, status);
     }

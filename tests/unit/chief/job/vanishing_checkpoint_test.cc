@@ -56,6 +56,18 @@ TEST_CASE("a folder whose only checkpoint is gone when it is opened is looked at
   }
 }
 
+TEST_CASE("a checkpoint whose shards are gone with its manifest is no damaged one") {
+  const test::TemporaryFolder root;
+  Save(root, 4);
+  // Each look reads the manifest twice, then a shard, then asks for the manifest.
+  const std::string shard = absl::StrCat(root.path(), ",open,shard-0-of-1.safetensors,1,ENOENT");
+  SetDiskFaults(absl::StrCat(shard, ";", GoneAt(root, 4, 3)));
+  const absl::StatusOr<std::string> found = ResolveCheckpoint(root.path());
+  CHECK(test::FailedDiskOperations().size() == 2);
+  SetDiskFaults("");
+  CHECK(found.value_or(found.status().ToString()) == root.Path("ckpt-4"));
+}
+
 TEST_CASE(
     "the newest checkpoint is looked for again where it is gone, before an older one is taken") {
   const test::TemporaryFolder root;
