@@ -117,13 +117,13 @@ void JobSeries::PlanAgain(std::string lost) {
   is_between_ = true;
   lost_ = std::move(lost);
   planning_since_ = clock_->Monotonic();
+  save_deadline_ = planning_since_ + std::min(options_.drain, options_.patience);
   executor_->Post([this] { ReadPlan(); });  // the job that ends has called
 }
 
 bool JobSeries::AwaitsSave() {
   const absl::Duration now = clock_->Monotonic();
-  const absl::Duration longest = std::min(options_.drain, options_.patience);
-  if (!job()->may_save() || now - planning_since_ >= longest) return false;
+  if (!job()->may_save() || now >= save_deadline_) return false;
   if (std::exchange(waiting_for_, kSaveUnderWay) != kSaveUnderWay) {
     log::Info(absl::StrCat("waiting for ", kSaveUnderWay));
   }
@@ -133,8 +133,15 @@ bool JobSeries::AwaitsSave() {
 
 void JobSeries::ReadPlan() {
   next_read_.reset();
-  if (!is_stopped_ && AwaitsSave()) return;
-  if (waiting_for_ == kSaveUnderWay) waiting_for_.clear();
+  if (is_stopped_) {
+    is_between_ = false;
+    return;
+  }
+  if (AwaitsSave()) return;
+  if (waiting_for_ == kSaveUnderWay) {
+    waiting_for_.clear();
+    planning_since_ = clock_->Monotonic();
+  }
   // A save that ended later would delete the checkpoint that is chosen now.
   job()->AbandonFolder();
   auto next = std::make_shared<absl::StatusOr<JobPlan>>();

@@ -100,9 +100,10 @@ class JobSeries {
   std::vector<EndedRun> ended_;         // until they can be freed
   std::unique_ptr<Standby> standby_;    // null: it does not stand by
   StandbyCallers callers_;
-  bool is_between_ = false;  // the last one has ended, the next one's start is being read
-  std::string lost_;         // of the last one: why the next one goes back
-  absl::Duration planning_since_;
+  bool is_between_ = false;        // the last one has ended, the next one's start is being read
+  std::string lost_;               // of the last one: why the next one goes back
+  absl::Duration planning_since_;  // monotonic
+  absl::Duration save_deadline_;   // monotonic
   std::optional<absl::Duration> next_read_;  // of the plan; nullopt: none is to be repeated
   std::string waiting_for_;                  // what it waits for; empty: it is being read
   bool is_stopped_ = false;                  // the job does not go on

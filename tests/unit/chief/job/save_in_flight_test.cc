@@ -4,11 +4,13 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "chief/job/job_series.h"
 #include "common/base/lost_variables.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/tensor/tensor.h"
 #include "common/tensor_proto/convert.h"
+#include "tests/support/disk_faults.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/job/job_fixture.h"
 
@@ -33,10 +35,11 @@ JobPlan PlanIn(const test::TemporaryFolder& folder) {
 
 // The ps answer at once what is about neither steps nor saves.
 struct Fixture {
-  explicit Fixture(const test::TemporaryFolder& folder, absl::Duration drain = kDrain)
+  explicit Fixture(const test::TemporaryFolder& folder, absl::Duration drain = kDrain,
+                   absl::Duration patience = absl::Seconds(60))
       : series(
             PlanIn(folder),
-            {.job_id = 9, .patience = absl::Seconds(60), .drain = drain, .waits_for_disk = true},
+            {.job_id = 9, .patience = patience, .drain = drain, .waits_for_disk = true},
             {&ps[0], &ps[1]}, &executor, &clock, [] {},
             [this](absl::Status status) { ended = std::move(status); }) {
     series.Start();
@@ -199,6 +202,29 @@ TEST_CASE("a save that lasts too long deletes nothing of what the job goes back 
   CHECK(f.GoOn() == folder.Path("ckpt-2"));
   CHECK(f.ps[1].create.all()[1].start_step() == 2);
   CHECK_FALSE(f.ended.has_value());
+}
+
+TEST_CASE("the wait for a save takes no time from that for a disk that fails") {
+  const test::TemporaryFolder folder;
+  Fixture f(folder, kDrain, /*patience=*/kDrain);
+  f.Train();
+  f.AnswerSave(0);
+  f.Lose();
+  f.Pass(kDrain - absl::Milliseconds(100));
+  std::string faults;
+  for (int nth = 1; nth <= 10; ++nth) {
+    absl::StrAppend(&faults, nth > 1 ? ";" : "", folder.path(), ",open,ckpt-2/manifest.json,", nth,
+                    ",EIO");
+  }
+  test::SetDiskFaults(faults);
+  f.Pass(absl::Milliseconds(100));
+  CHECK_FALSE(test::FailedDiskOperations().empty());
+  test::SetDiskFaults("");
+  CHECK_FALSE(f.IsAskingViews());
+  CHECK_FALSE(f.ended.has_value());
+  f.Pass(absl::Seconds(2));
+  CHECK(f.IsAskingViews());
+  CHECK(f.GoOn() == folder.Path("ckpt-2"));
 }
 
 TEST_CASE("a job that goes back does not wait for a save that has failed at one ps") {
