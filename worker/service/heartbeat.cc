@@ -171,10 +171,7 @@ void Heartbeat::OnReply(absl::StatusOr<HeartbeatReply> reply) {
   const absl::Duration now = options_.clock->Monotonic();
   std::optional<std::string> line;
   std::string chief_name = callbacks_.chief_name();
-  if (reply.ok()) {
-    absl::MutexLock lock(&applying_);
-    if (last_reply_.Set(reply->id())) callbacks_.reply(*reply);
-  }
+  if (reply.ok()) Apply(*reply);
   {
     absl::MutexLock lock(&mutex_);
     --in_flight_;
@@ -187,6 +184,28 @@ void Heartbeat::OnReply(absl::StatusOr<HeartbeatReply> reply) {
     changed_.Signal();
   }
   if (line.has_value()) log::Warning(*line);
+}
+
+// Another thread that applies replies applies this one, too.
+void Heartbeat::Apply(const HeartbeatReply& reply) {
+  absl::ReleasableMutexLock lock(&mutex_);
+  if (!last_reply_.Set(reply.id())) return;
+  to_apply_.push_back(reply);
+  if (std::exchange(is_applying_, true)) return;
+  lock.Release();
+  while (true) {
+    HeartbeatReply next;
+    {
+      absl::MutexLock again(&mutex_);
+      if (to_apply_.empty()) {
+        is_applying_ = false;
+        return;
+      }
+      next = std::move(to_apply_.front());
+      to_apply_.pop_front();
+    }
+    callbacks_.reply(next);
+  }
 }
 
 std::optional<std::string> Heartbeat::OnSuccess(const HeartbeatReply& reply, absl::Duration now) {

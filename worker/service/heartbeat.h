@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -42,8 +43,8 @@ class Heartbeat {
     std::function<std::vector<EvaluationResult>()> results;
     // Of a replicated job: GroupSource::failed_view.
     std::function<GroupViewId()> failed_view;
-    // What a reply says of the job as it is, one reply at a time. Not called with one that comes
-    // after a newer one: it would withdraw leases and turn back to places that were left.
+    // Applies a reply. Called with one reply at a time, and not with one that comes after a newer
+    // one: it would withdraw leases and turn back to places that were left.
     std::function<void(const HeartbeatReply&)> reply;
     // Who is called, for the log: "chief 1 (host:port)".
     std::function<std::string()> chief_name;
@@ -82,6 +83,7 @@ class Heartbeat {
   HeartbeatRequest MakeRequest() const;
   void OnReply(absl::StatusOr<HeartbeatReply> reply);
   // What to log, if anything.
+  void Apply(const HeartbeatReply& reply) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<std::string> OnSuccess(const HeartbeatReply& reply, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnFailure(const absl::Status& failure, absl::Duration now)
@@ -94,9 +96,10 @@ class Heartbeat {
   std::atomic<bool> is_ready_ = false;
   std::atomic<bool> departs_ = false;
   LastReply last_reply_;
-  absl::Mutex applying_;  // held while a reply is applied, so that the newest is applied last
 
   absl::Mutex mutex_;
+  std::deque<HeartbeatReply> to_apply_ ABSL_GUARDED_BY(mutex_);  // in the order of their ids
+  bool is_applying_ ABSL_GUARDED_BY(mutex_) = false;             // a thread applies them
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   bool kicked_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
