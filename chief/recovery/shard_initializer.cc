@@ -60,10 +60,10 @@ void ShardInitializer::Tick() {
 
 void ShardInitializer::SendKeepalives() {
   const absl::Duration now = clock_->Monotonic();
-  if (phases_.front()->ended() || now < next_keepalive_) return;
+  if (asking_->ended() || now < next_keepalive_) return;
   next_keepalive_ = now + kKeepaliveInterval;
   for (size_t shard = 0; shard < shards_.size(); ++shard) {
-    if (!phases_.front()->HasAnswered(shard)) continue;
+    if (!asking_->HasAnswered(shard)) continue;
     shards_[shard]->Call(kGetView, GetViewRequest(), [](const absl::StatusOr<SetViewReply>&) {});
   }
 }
@@ -75,8 +75,8 @@ std::string ShardInitializer::DescribeWaiting() const {
 }
 
 bool ShardInitializer::MayBeDone() const {
-  const bool is_asking = phases_.size() == 1 && !phases_.front()->ended();
-  if (!is_asking || !phases_.front()->HasAnswered(kStepShard)) return false;
+  const bool is_asking = asking_ != nullptr && !asking_->ended();
+  if (!is_asking || !asking_->HasAnswered(kStepShard)) return false;
   const SetViewReply& seen = states_[kStepShard];
   if (!seen.has_variables()) return true;
   const int64_t end = spec_.end.value();
@@ -143,6 +143,7 @@ void ShardInitializer::Start() {
             }));
       },
       &ShardInitializer::SetViews));
+  asking_ = phases_.back().get();
   next_keepalive_ = clock_->Monotonic() + kKeepaliveInterval;
   phases_.back()->Start();
 }

@@ -126,6 +126,7 @@ class ShardInitializer {
   absl::Status creation_failure_;
   // One after another; all are kept, for answers that come late.
   std::vector<std::unique_ptr<ShardCalls>> phases_;
+  const ShardCalls* asking_ = nullptr;    // the last one that asks what the shards are
   const ShardCalls* creating_ = nullptr;  // the last of them
   absl::Duration next_keepalive_;         // monotonic
 };
