@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/sync/retry.h"
+#include "common/base/lost_variables.h"
 
 namespace lockstep::chief {
 namespace {
@@ -120,6 +121,11 @@ void CopyAttachment::OnCopy(const absl::StatusOr<SetViewReply>& copy) {
 void CopyAttachment::OnPrimary(const absl::StatusOr<SetViewReply>& primary) {
   // The calls that are made there find out what has become of it.
   if (!primary.ok() || step_ != Step::kTransfer || !roles_->IsAlone()) return;
+  // The copy has refused a mean, and may lack it: neither of the two can serve.
+  if (primary->is_deposed()) {
+    outcome_ = LostVariablesError(roles_->name());
+    return roles_->MarkLost(*outcome_);
+  }
   const absl::Duration silent = absl::Milliseconds(primary->copy_silent_ms());
   if (silent >= patience_) {
     copy_.Lost(absl::UnavailableError(

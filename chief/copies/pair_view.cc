@@ -51,10 +51,11 @@ absl::StatusOr<PairView> JudgePair(const PlaceAnswers& answers) {
       return absl::UnavailableError("two ps say that they serve the shard. Remedy: ask again");
     }
     const bool is_over = other.ok() && other->epoch() > primary.epoch();
-    // A ps that serves too has been replaced by this one.
+    // A ps that serves too has been replaced by this one. One that is deposed serves nobody.
     const bool is_alone = !primary.has_copy() || Serves(other) ||
                           (other.ok() && other->has_variables() && other->awaits_state());
-    if (is_alone && !is_over) return ViewOf(PairState::kAlone, *serving, answers);
+    if (is_alone && !is_over && !primary.is_deposed())
+      return ViewOf(PairState::kAlone, *serving, answers);
     if (other.ok() && IsCompleteCopy(*other, primary)) {
       return ViewOf(PairState::kPair, *serving, answers);
     }

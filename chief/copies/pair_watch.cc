@@ -100,11 +100,11 @@ absl::Status PairWatch::NoteFailure(PlaceIndex place, absl::Status failure) {
 absl::Status PairWatch::NoteView(PlaceIndex place, const SetViewReply& view) {
   if (!roles_->IsGuarded()) return absl::OkStatus();
   if (!view.has_variables()) return NoteFailure(place, LostVariablesError(roles_->name()));
-  RecordCopyOf(place, view);
+  JudgeByPrimary(place, view);
   return absl::OkStatus();
 }
 
-void PairWatch::RecordCopyOf(PlaceIndex place, const SetViewReply& view) {
+void PairWatch::JudgeByPrimary(PlaceIndex place, const SetViewReply& view) {
   if (place != roles_->serving()) return;
   // The copy has all that the primary has shown.
   if (view.is_deposed()) {
@@ -152,7 +152,7 @@ void PairWatch::OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& vie
   if (!view->has_variables() || view->epoch() != roles_->epoch() || !is_in_role) {
     return watched.health.Lost(StartedAgain());
   }
-  RecordCopyOf(place, *view);
+  JudgeByPrimary(place, *view);
   // The chief reaches both, and the one does not reach the other.
   const absl::Duration silent = absl::Milliseconds(view->copy_silent_ms());
   if (place == roles_->serving() && silent >= patience_) {

@@ -53,8 +53,8 @@ class PairWatch {
   StatusCallback AfterOrder();
   void Ask(PlaceIndex place);
   void OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& view);
-  // What the primary tells of its copy: which of the two is lost, if any.
-  void RecordCopyOf(PlaceIndex place, const SetViewReply& view);
+  // Records which of the two is lost, if any, by the primary's view of its copy.
+  void JudgeByPrimary(PlaceIndex place, const SetViewReply& view);
 
   const absl::Duration patience_;
   PairRoles* const roles_;

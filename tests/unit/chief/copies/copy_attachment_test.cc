@@ -219,6 +219,17 @@ TEST_CASE("a new copy that the primary does not reach is given up") {
   CHECK(f.copy()->orders.back().copy_address().empty());
 }
 
+TEST_CASE("a shard is lost whose primary was refused by its new copy") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  REQUIRE(f.pair.roles().IsAlone());
+  f.copy()->state.set_is_deposed(true);
+  f.Pass(absl::Milliseconds(500));
+  CHECK(f.pair.roles().state() == PairState::kLost);
+  CHECK(HasLostVariables(f.pair.roles().why_lost()));
+}
+
 TEST_CASE("an order to go on alone that is lost is given again") {
   MovedFixture f;
   f.home.StartAgain();

@@ -110,6 +110,18 @@ TEST_CASE("a copy that awaits its state counts as none") {
   CHECK_FALSE(lost->reply.has_variables());
 }
 
+TEST_CASE("a primary that is deposed is no shard while its copy awaits state") {
+  SetViewReply primary = StateOf(PRIMARY, true);
+  primary.set_is_deposed(true);
+  SetViewReply copy = StateOf(COPY, false);
+  copy.set_awaits_state(true);
+  CHECK_FALSE(JudgePair({primary, copy})->reply.has_variables());
+  copy.set_awaits_state(false);
+  CHECK(JudgePair({primary, copy})->state == PairState::kPair);
+  CHECK(JudgePair({primary, copy})->reply.has_variables());
+  CHECK(JudgePair({primary, StateOf(PRIMARY, false)})->serving == kHost);
+}
+
 TEST_CASE("of two that serve in one epoch the one that was promoted has no copy") {
   for (const PlaceIndex promoted : {kHome, kHost}) {
     PlaceAnswers answers;
