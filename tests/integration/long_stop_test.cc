@@ -35,6 +35,7 @@ constexpr absl::Duration kWhole = absl::Seconds(60);
 // Keepalive closes a silent connection after 15 s (common/rpc/limits.h).
 constexpr absl::Duration kStop = absl::Seconds(20);
 constexpr absl::Duration kResumeAllowed = absl::Seconds(3);
+constexpr absl::Duration kAnswer = absl::Seconds(10);  // of a process that runs
 constexpr absl::Duration kNextLook = absl::Milliseconds(20);
 constexpr int kSteps = 500;
 constexpr int kForeverSteps = 1'000'000;
@@ -133,7 +134,7 @@ class StoppedJob {
   int64_t Step() const {
     const int64_t closed = ClosedSteps();
     if (closed >= 0) return closed;
-    const auto status = FetchStatus(cluster_.spec().chief, absl::Seconds(1));
+    const auto status = FetchStatus(cluster_.spec().chief, kAnswer);
     return status.ok() ? status->global_step() : -1;
   }
 
@@ -195,7 +196,9 @@ void CheckResumes(StoppedJob& job) {
   INFO(job.cluster().Logs());
   CHECK(taken < kResumeAllowed);
   if (job.what() == Stopped::kWorker) {
-    CHECK_THAT(job.cluster().chief().Output(), Contains("is lost: silent for 2."));
+    // The lease, and up to a second more before a chief at a loaded machine looks.
+    CHECK_THAT(job.cluster().chief().Output(),
+               Contains("is lost: silent for 2.") || Contains("is lost: silent for 3."));
   }
   std::cout << absl::StrFormat("%s: steps %.2f s after SIGCONT\n", job.name(),
                                absl::ToDoubleSeconds(taken));
@@ -221,6 +224,9 @@ TEST_CASE("what is stopped for 20 s continues as the same processes, and no bit 
   REQUIRE(calm.losses.size() == kSteps);
   for (size_t i = 0; i < jobs.size(); ++i) {
     CAPTURE(jobs[i]->name());
+    // Where all processes stand still nobody tells; that they do makes no step.
+    if (jobs[i]->what() == Stopped::kAll) continue;
+    REQUIRE(steps[i] > 0);
     CHECK(jobs[i]->Step() == steps[i]);
   }
   CHECK(with_backup.cluster().WaitForStep(backup_step + 100, kWhole));
