@@ -116,7 +116,8 @@ bool ElasticReplicas::HasTakenPart(const LiveMember& process) const {
   if (const auto found = left_out_.find(process.worker); found != left_out_.end()) {
     return found->second == process.incarnation;
   }
-  // The chief before has left it out.
+  // The chief before has left it out, if not a process before this one: a chief that takes command
+  // cannot tell the two apart, and waits for either.
   const auto& members = membership_->members();
   if (process.worker.value() >= members.size()) return false;
   const MemberRecord& member = members[process.worker.value()];

@@ -44,7 +44,7 @@ absl::Status CheckShardsAreThere(const std::string& folder, const Manifest& mani
 
 // The name of a shard's file: the first that is free. While the folder has a manifest, the shards
 // that it names stay until the next manifest replaces it. Without one a chief whose command is over
-// may be about to delete the file that has the name.
+// may still delete the file that has the name.
 absl::StatusOr<std::string> ShardFileName(const std::string& folder, uint32_t shard,
                                           uint32_t num_shards) {
   const std::string stem = absl::StrCat(kShardPrefix, shard, "-of-", num_shards);

@@ -162,7 +162,7 @@ class ShardSession {
   const Clock* const clock_;
   // Another peer gets the gradient again, also when no call to the one before is under way.
   std::shared_ptr<const std::function<void()>> on_move_;
-  std::function<void(const absl::Status&)> on_loss_;  // null: nobody wants to know
+  std::function<void(const absl::Status&)> on_loss_;  // may be null
   const std::shared_ptr<Gate> gate_;  // held by calls in flight; outlives the session for the timer
   // Kept by Open's callback, which may come later than the session ends.
   const std::shared_ptr<std::atomic<bool>> needs_open_ = std::make_shared<std::atomic<bool>>(true);
