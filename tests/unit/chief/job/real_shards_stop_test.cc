@@ -1,5 +1,6 @@
 // An operator's stop in each phase of a job: what is saved, who is told, what the operator hears.
 #include <catch2/catch.hpp>
+#include <memory>
 
 #include "common/base/limits.h"
 #include "tests/unit/chief/job/real_shards_fixture.h"
@@ -77,29 +78,44 @@ TEST_CASE("a job that is stopped before its first step has nothing to save") {
   CheckStopped(cluster, Heard(answer), 0, "");
 }
 
+struct SavingJob {
+  SavingJob(int64_t max_steps, int64_t steps) : cluster(Plan(max_steps, root.path())) {
+    REQUIRE(cluster.Register().ready());
+    TrainTo(&cluster, 0, steps);
+  }
+  test::TemporaryFolder root;
+  Cluster cluster;
+};
+
+// A job that has made `steps`, while a version is written. The disk may be faster than this thread;
+// then another one is begun.
+std::unique_ptr<SavingJob> MakeSavingJob(int64_t max_steps, int64_t steps) {
+  for (int tries = 0; tries < 100; ++tries) {
+    auto job = std::make_unique<SavingJob>(max_steps, steps);
+    if (job->cluster.job->record().checkpoint.empty()) return job;
+  }
+  FAIL("each save has ended before it could be stopped");
+  return nullptr;
+}
+
 TEST_CASE("a stop while a version is written waits for that, and saves what came after it") {
-  const test::TemporaryFolder root;
-  Cluster cluster(Plan(8, root.path()));
-  REQUIRE(cluster.Register().ready());
   const int64_t steps = GENERATE(3, 4);  // every third one is saved
   CAPTURE(steps);
-  TrainTo(&cluster, 0, steps);
-  REQUIRE(cluster.job->record().checkpoint.empty());
+  const auto saving = MakeSavingJob(8, steps);
+  Cluster& cluster = saving->cluster;
   const StopAnswer answer = Stop(&cluster);
-  const std::string folder = CheckpointFolder(root.path(), steps);
+  const std::string folder = CheckpointFolder(saving->root.path(), steps);
   cluster.AwaitCheckpoint(folder);
   PassToEnd(&cluster);
   CheckStopped(cluster, Heard(answer), steps, folder);
 }
 
 TEST_CASE("a stop while the last version is saved leaves a whole checkpoint of it") {
-  const test::TemporaryFolder root;
-  Cluster cluster(Plan(2, root.path()));
-  REQUIRE(cluster.Register().ready());
-  TrainTo(&cluster, 0, 2);
+  const auto saving = MakeSavingJob(2, 2);
+  Cluster& cluster = saving->cluster;
   REQUIRE_FALSE(cluster.ended.has_value());
   const StopAnswer answer = Stop(&cluster);
-  const std::string folder = CheckpointFolder(root.path(), 2);
+  const std::string folder = CheckpointFolder(saving->root.path(), 2);
   cluster.AwaitCheckpoint(folder);
   PassToEnd(&cluster);
   CheckStopped(cluster, Heard(answer), 2, folder);
