@@ -163,10 +163,7 @@ absl::StatusOr<std::string> FindLastCheckpoint(const std::string& root, GlobalSt
   LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<FolderOwner> owner, ReadOwner(root));
   // Of one that is being written or removed nothing is said yet.
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points, ReadHistoryPoints(root));
-  const bool has_saved =
-      !owner.has_value() || std::ranges::any_of(points, [&owner](const HistoryPoint& point) {
-        return point.epoch >= owner->epoch;
-      });
+  const bool has_saved = !owner.has_value() || HasSavedSince(points, owner->epoch);
   // Without its origin nothing of an epoch that has saved nothing is there.
   const std::vector<int64_t> steps =
       has_saved ? StepsThatGoOn(points, std::nullopt)

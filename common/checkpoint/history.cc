@@ -40,6 +40,11 @@ std::optional<int64_t> NewestFinite(const std::vector<HistoryPoint>& points, uin
   return *finite.rbegin();
 }
 
+bool HasSavedSince(const std::vector<HistoryPoint>& points, uint64_t epoch) {
+  return std::ranges::any_of(points,
+                             [epoch](const HistoryPoint& point) { return point.epoch >= epoch; });
+}
+
 std::vector<int64_t> StepsThatGoOn(const std::vector<HistoryPoint>& points,
                                    const std::optional<HistoryTip>& tip) {
   const auto newest = std::ranges::max_element(points, {}, &HistoryPoint::epoch);

@@ -28,6 +28,9 @@ std::vector<int64_t> StepsUpTo(const std::vector<HistoryPoint>& points, uint64_t
 std::optional<int64_t> NewestFinite(const std::vector<HistoryPoint>& points, uint64_t epoch,
                                     int64_t last);
 
+// True if a run of this epoch, or of a later one, has saved: one of `points` is of it.
+bool HasSavedSince(const std::vector<HistoryPoint>& points, uint64_t epoch);
+
 // The run that has the folder: an epoch that may have no checkpoint yet.
 struct HistoryTip {
   uint64_t epoch = 0;

@@ -1,6 +1,5 @@
 #include "common/checkpoint/owner.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/folder.h"
+#include "common/checkpoint/history.h"
 #include "common/checkpoint/json_checksum.h"
 #include "common/checkpoint/json_fields.h"
 #include "common/checkpoint/strict_json.h"
@@ -88,9 +88,7 @@ absl::StatusOr<std::string> FindSource(const std::string& root) {
   absl::Status unread;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<HistoryPoint> points,
                             ReadHistoryPoints(root, &unread));
-  const bool has_saved = std::ranges::any_of(
-      points, [&](const HistoryPoint& point) { return point.epoch >= owner->epoch; });
-  if (has_saved) return "";
+  if (HasSavedSince(points, owner->epoch)) return "";
   // The owner's own checkpoint may be among those that the disk does not show.
   LOCKSTEP_RETURN_IF_ERROR(unread);
   return owner->source;

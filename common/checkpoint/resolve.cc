@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -84,8 +83,7 @@ absl::StatusOr<Contents> ReadContents(const std::string& root) {
 // the only one of its epoch: what is beyond it is abandoned.
 std::vector<int64_t> StepsOfOwner(const Contents& contents, const HistoryTip& tip) {
   std::vector<HistoryPoint> points = contents.points;
-  const bool has_saved = std::ranges::any_of(
-      points, [&tip](const HistoryPoint& point) { return point.epoch >= tip.epoch; });
+  const bool has_saved = HasSavedSince(points, tip.epoch);
   if (!has_saved && tip.origin.epoch > 0 && contents.IsDamaged(tip.origin.step)) {
     std::erase_if(points,
                   [&tip](const HistoryPoint& point) { return point.step > tip.origin.step; });
