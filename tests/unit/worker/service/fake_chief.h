@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -14,6 +15,13 @@
 #include "tests/support/fake_service_client.h"
 
 namespace lockstep::worker {
+
+inline ReplyId ReplyIdOf(uint64_t run, uint64_t number) {
+  ReplyId id;
+  id.set_run(run);
+  id.set_number(number);
+  return id;
+}
 
 class FakeChief final : public test::FakeServiceClient<ChiefService> {
  public:

@@ -75,27 +75,20 @@ TEST_CASE("a heartbeat tells what the worker does, and the next one follows the 
   CHECK(f.ended.ok());
 }
 
-ReplyId Id(uint64_t run, uint64_t number) {
-  ReplyId id;
-  id.set_run(run);
-  id.set_number(number);
-  return id;
-}
-
 TEST_CASE("a heartbeat names the last reply that the process has got") {
   Fixture f;
-  Heartbeat heartbeat({.last_reply = Id(5, 2)}, &f.chief, {&f.progress, 1}, f.Callbacks());
+  Heartbeat heartbeat({.last_reply = ReplyIdOf(5, 2)}, &f.chief, {&f.progress, 1}, f.Callbacks());
   CHECK(f.chief.NextHeartbeat().last_reply().number() == 2);
   HeartbeatReply reply;
-  *reply.mutable_id() = Id(5, 4);
+  *reply.mutable_id() = ReplyIdOf(5, 4);
   f.chief.Answer(reply);
   CHECK(f.chief.NextHeartbeat().last_reply().number() == 4);
   // The reply to an earlier call comes later.
-  *reply.mutable_id() = Id(5, 3);
+  *reply.mutable_id() = ReplyIdOf(5, 3);
   f.chief.Answer(reply);
   CHECK(f.chief.NextHeartbeat().last_reply().number() == 4);
   // Of another chief.
-  *reply.mutable_id() = Id(6, 1);
+  *reply.mutable_id() = ReplyIdOf(6, 1);
   f.chief.Answer(reply);
   CHECK(f.chief.NextHeartbeat().last_reply().run() == 6);
   reply.set_finish(true);
@@ -112,23 +105,24 @@ TEST_CASE("a reply that comes after a newer one changes nothing but the end") {
     absl::MutexLock lock(&f.mutex);
     leases.push_back(reply.leases().empty() ? 0 : reply.leases(0).id());
   };
-  Heartbeat heartbeat({.last_reply = Id(5, 2)}, &f.chief, {&f.progress, 1}, std::move(callbacks));
+  Heartbeat heartbeat({.last_reply = ReplyIdOf(5, 2)}, &f.chief, {&f.progress, 1},
+                      std::move(callbacks));
   f.chief.NextHeartbeat();
   heartbeat.SendNow();
   f.chief.NextHeartbeat();
   HeartbeatReply newer;
-  *newer.mutable_id() = Id(5, 4);
+  *newer.mutable_id() = ReplyIdOf(5, 4);
   newer.add_leases()->set_id(9);
   f.chief.AnswerSecond(newer);
   // The chief had sent it before it granted the lease.
   HeartbeatReply older;
-  *older.mutable_id() = Id(5, 3);
+  *older.mutable_id() = ReplyIdOf(5, 3);
   std::vector<uint64_t> told = {9};
   SECTION("that leaves the job as it is") {
     f.chief.Answer(older);
     // Another one, of another run, and one without an id.
     HeartbeatReply other;
-    *other.mutable_id() = Id(6, 1);
+    *other.mutable_id() = ReplyIdOf(6, 1);
     other.add_leases()->set_id(10);
     f.chief.Answer(other);
     HeartbeatReply last;
@@ -150,11 +144,11 @@ TEST_CASE("a reply that comes after a newer one changes nothing but the end") {
 TEST_CASE("the last call names the reply that told the end") {
   Fixture f;
   HeartbeatReply end;
-  *end.mutable_id() = Id(5, 4);
+  *end.mutable_id() = ReplyIdOf(5, 4);
   SECTION("of a job that is done") { end.set_finish(true); }
   SECTION("of one that has failed") { end.set_fail("ps 1 is gone"); }
   {
-    Heartbeat heartbeat({.last_reply = Id(5, 3)}, &f.chief, {&f.progress, 1}, f.Callbacks());
+    Heartbeat heartbeat({.last_reply = ReplyIdOf(5, 3)}, &f.chief, {&f.progress, 1}, f.Callbacks());
     f.chief.Answer(end);
   }
   REQUIRE(f.chief.after_end().size() == 1);

@@ -2,23 +2,18 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/unit/worker/service/fake_chief.h"
+
 namespace lockstep::worker {
 namespace {
 
-ReplyId Id(uint64_t run, uint64_t number) {
-  ReplyId id;
-  id.set_run(run);
-  id.set_number(number);
-  return id;
-}
-
 TEST_CASE("a reply of a run that another run has followed comes too late") {
   LastReply last;
-  CHECK(last.Set(Id(5, 4)));
-  CHECK(last.Set(Id(6, 1)));
-  CHECK_FALSE(last.Set(Id(5, 5)));
-  CHECK(last.Set(Id(6, 2)));
-  CHECK_FALSE(last.Set(Id(6, 1)));
+  CHECK(last.Set(ReplyIdOf(5, 4)));
+  CHECK(last.Set(ReplyIdOf(6, 1)));
+  CHECK_FALSE(last.Set(ReplyIdOf(5, 5)));
+  CHECK(last.Set(ReplyIdOf(6, 2)));
+  CHECK_FALSE(last.Set(ReplyIdOf(6, 1)));
   HeartbeatRequest request;
   last.NameIn(&request);
   CHECK(request.last_reply().run() == 6);
