@@ -48,10 +48,7 @@ std::string SimulateCopyDisasters(uint64_t seed, SimRun* run) {
   VaryUpdates(&random, &calm);
   SimOptions options = calm;
   const test::TemporaryFolder folder(test::TemporaryFolder::kInMemory);
-  options.copies = true;
-  options.checkpoints = folder.path();
-  options.save_every = random.Between(1, 10);
-  if (random.Chance(0.5)) options.network = RoughNetwork(&random);
+  ProtectShards(folder.path(), &random, &options);
   const auto disasters = std::make_shared<Random>(seed ^ 0xdead);
   return CompareDisturbed(
       calm, options, [&disasters](SimCluster* cluster) { PlanDisasters(disasters, cluster); }, run);

@@ -92,6 +92,13 @@ NetworkOptions RoughNetwork(Random* random) {
   return network;
 }
 
+void ProtectShards(const std::string& folder, Random* random, SimOptions* options) {
+  options->copies = true;
+  options->checkpoints = folder;
+  options->save_every = random->Between(1, 10);
+  if (random->Chance(0.5)) options->network = RoughNetwork(random);
+}
+
 void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken) {
   if (!cluster.end()->ok()) broken->push_back(cluster.end()->ToString());
   if (cluster.global_step() != GlobalStep(cluster.options().steps)) {

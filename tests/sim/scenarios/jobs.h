@@ -32,10 +32,13 @@ void VaryUpdates(Random* random, SimOptions* options);
 // On a network that repeats, holds and loses messages.
 NetworkOptions RoughNetwork(Random* random);
 
+// Gives the shards of a job copies, and checkpoints in `folder`; by chance also a rough network.
+void ProtectShards(const std::string& folder, Random* random, SimOptions* options);
+
 // After the end of a job: appends that the chief failed, or did not make every step.
 void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken);
 
-// That the job has gone back to a checkpoint, which only the loss of a shard explains.
+// Appends that the job has gone back to a checkpoint, which only the loss of a shard explains.
 void AppendReturn(SimCluster* cluster, std::vector<std::string>* broken);
 
 // Appends what is wrong with a job that has ended.

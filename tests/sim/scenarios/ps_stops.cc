@@ -100,10 +100,7 @@ std::string SimulateCopyStops(uint64_t seed, SimRun* run) {
   VaryUpdates(&random, &calm);
   SimOptions options = calm;
   const test::TemporaryFolder folder(test::TemporaryFolder::kInMemory);
-  options.copies = true;
-  options.checkpoints = folder.path();
-  options.save_every = random.Between(1, 10);
-  if (random.Chance(0.5)) options.network = RoughNetwork(&random);
+  ProtectShards(folder.path(), &random, &options);
   const auto disturb = [seed](SimCluster* cluster) {
     PlanStops(std::make_shared<Random>(seed ^ 0xdead), cluster);
   };
