@@ -1,0 +1,91 @@
+// When the entry script builds, against stand-ins for the package manager and Bazel.
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/integration/script_tree.h"
+#include "tests/support/process.h"
+
+namespace lockstep::test {
+namespace {
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
+
+TEST_CASE("the tools for a running job are built once, and never under that job") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  CHECK_THAT(tree.Run({"status", "h:1"}).output, EndsWith("deploy/cli/status h:1\n"));
+  CHECK(tree.Calls().back() == "bazel build");
+  tree.folder().Write("calls", "");
+  tree.folder().Write("common/base/new.cc", "");
+  CHECK_THAT(tree.Run({"status", "h:1"}).output, EndsWith("deploy/cli/status h:1\n"));
+  CHECK_THAT(tree.Run({"stop", "h:1"}).output, EndsWith("deploy/cli/stop h:1\n"));
+  CHECK(tree.Calls().empty());
+}
+
+TEST_CASE("a changed source is built again") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.InstallAll();
+  tree.folder().Write("common/base/new.cc", "");
+  CHECK(tree.Run({"build"}).exit_code == 0);
+  CHECK(tree.Calls() == std::vector<std::string>{"bazel build"});
+}
+
+TEST_CASE("what a job writes beside the examples is not built") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.InstallAll();
+  tree.folder().Write("deploy/examples/digits/checkpoints/LATEST", "ckpt-600\n");
+  CHECK(tree.Run({"build"}).exit_code == 0);
+  CHECK(tree.Calls().empty());
+}
+
+TEST_CASE("a command waits while another one builds, and takes what that has built") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.InstallAll();
+  tree.folder().Write("common/base/new.cc", "");
+  const std::string gate = tree.folder().Path("gate");
+  REQUIRE(mkfifo(gate.c_str(), 0600) == 0);
+  Process first(tree.Command({"build"}), tree.Environment());
+  std::ofstream opened(gate);  // waits for its reader
+  Process second(tree.Command({"demo"}), tree.Environment());
+  REQUIRE(second.WaitForOutput("another command builds here", absl::Seconds(20)));
+  std::filesystem::remove(gate);
+  opened << std::endl;
+  CHECK(first.Wait(absl::Seconds(20)) == 0);
+  CHECK(second.Wait(absl::Seconds(20)) == 0);
+  CHECK_THAT(second.Output(), Contains("ran ") && Contains("deploy/cli/demo"));
+  CHECK(tree.Calls() == std::vector<std::string>{"bazel build"});
+}
+
+TEST_CASE("a failing build shows the compiler's error and not its progress") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("broken", "");
+  const Ended ended = tree.Run({"build"});
+  CHECK(ended.exit_code == 70);
+  CHECK_THAT(ended.output, Contains("a.cc:7:1: error") && !Contains("[3 / 9]"));
+}
+
+TEST_CASE("Ctrl-C in a build ends it, stops the server and exits 130") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("slow", "");
+  Process script(tree.Command({"demo"}), tree.Environment());
+  REQUIRE(script.WaitForOutput("1 of 9", absl::Seconds(20)));
+  script.Signal(SIGINT);
+  CHECK(script.Wait(absl::Seconds(10)) == 130);
+  CHECK(ProcessesWith(tree.folder().path()).empty());
+}
+
+}  // namespace
+}  // namespace lockstep::test
