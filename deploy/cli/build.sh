@@ -33,9 +33,14 @@ stop_own_server() {
     kill "$([ "$wait" -lt 30 ] && echo -TERM || echo -KILL)" "${pids[@]}" 2>/dev/null || true
     sleep 0.1
   done
-  unlock_builds
 }
 at_exit+=(stop_own_server)
+
+# Another command may build now, and what this one starts does not inherit the lock.
+end_builds() {
+  stop_own_server
+  unlock_builds
+}
 
 bazel_command() {
   local startup=(--max_idle_secs=60)
@@ -89,8 +94,8 @@ up_to_date() {
     [ -z "$(find "$root"/{WORKSPACE,BUILD.bazel,.bazelrc,proto,common,ps,worker,chief,deploy/BUILD.bazel,deploy/cli,deploy/data} "$root"/*.bazelrc -newer "$cache/built" -print -quit 2>/dev/null)" ]
 }
 
-# build_targets TARGET...: ends the script when it fails.
-build_targets() {
+# build_under_lock TARGET...: ends the script when it fails, and leaves the lock to the caller.
+build_under_lock() {
   local status=0
   run_bazel "building" "$cache/build.log" build --config=unity "$@" || status=$?
   stop_own_server
@@ -98,6 +103,12 @@ build_targets() {
     bazel_output "$cache/build.log" >&2
     die 70 "the build failed. Remedy: see the lines above; the whole log is $cache/build.log"
   }
+}
+
+# build_targets TARGET...: ends the script when it fails.
+build_targets() {
+  build_under_lock "$@"
+  unlock_builds
 }
 
 build_all() {
@@ -109,9 +120,11 @@ build_all() {
   fi
   local started
   started=$(date --iso-8601=ns)
-  build_targets "${daemons[@]}" "${tools[@]}"
+  build_under_lock "${daemons[@]}" "${tools[@]}"
+  # Before the lock is released: a command that waits for it looks for this.
   fingerprint >"$cache/built"
   touch -d "$started" "$cache/built"
+  unlock_builds
 }
 
 # run_build [--cuda]

@@ -45,7 +45,7 @@ run_bundle() {
   ensure_packages build bundle
   lock_builds
   mapfile -t tests < <(gpu_tests)
-  stop_own_server
+  end_builds
   ((${#tests[@]} > 0)) || die 70 "bazel lists no tests for GPUs. Remedy: see $cache/query.log"
   build_targets "${daemons[@]}" "${tools[@]}" //tests/bench:bench "${tests[@]}"
   folder=$(mktemp -d "$cache/bundle.XXXXXX")

@@ -7,7 +7,7 @@ read_commands() {
   shift
   run_bazel "reading the build" "$cache/aquery.log" aquery "mnemonic('CppCompile', $targets)" --output=text \
     --include_artifacts=false "$@" || status=$?
-  stop_own_server
+  end_builds
   ((status == 0)) || {
     bazel_output "$cache/aquery.log" >&2
     die 70 "bazel aquery failed"

@@ -38,7 +38,7 @@ run_fuzz() {
     die 70 "the fuzzer does not build. Remedy: see the lines above; the whole log is $cache/fuzz.log"
   }
   program=$(bazel_command info "${fuzz_flags[@]}" bazel-bin 2>/dev/null)/tests/fuzz/fuzz
-  stop_own_server
+  end_builds
   for name in $(ls "$root/tests/fuzz/corpus"); do
     [ -z "$wanted" ] || [ "$wanted" = "$name" ] || continue
     if fuzz_target "$program" "$name" "$seconds"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi

@@ -101,7 +101,7 @@ run_tests() {
   [ -n "$has_target" ] || set -- "$@" //...
   run_bazel "testing" "$cache/test.log" test ${python:+"$given"} --test_summary=short "$@" || status=$?
   if [ -z "$has_target" ] && [ -n "$filter" ]; then left_out=$(count_left_out); fi
-  stop_own_server
+  end_builds
   bazel_output "$cache/test.log"
   [ -z "$left_out" ] || echo "$left_out"
   print_count "$cache/test.log" "$status" || count=1

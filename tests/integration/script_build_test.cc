@@ -1,6 +1,9 @@
 // When the entry script builds, against stand-ins for the package manager and Bazel.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -65,6 +68,31 @@ TEST_CASE("a command waits while another one builds, and takes what that has bui
   CHECK(second.Wait(absl::Seconds(20)) == 0);
   CHECK_THAT(second.Output(), Contains("ran ") && Contains("deploy/cli/demo"));
   CHECK(tree.Calls() == std::vector<std::string>{"bazel build"});
+}
+
+TEST_CASE("a build is recorded before another command may build") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.InstallAll();
+  tree.folder().Write("common/base/new.cc", "");
+  tree.Fake("stat",
+            "[ ! -p \"$FAKE/recording\" ] || read -r _ <\"$FAKE/recording\"\n"
+            "exec /usr/bin/stat \"$@\"\n");
+  const std::string gate = tree.folder().Path("gate"), recording = tree.folder().Path("recording");
+  REQUIRE(mkfifo(gate.c_str(), 0600) == 0);
+  Process build(tree.Command({"build"}), tree.Environment());
+  std::ofstream building(gate);  // waits for its reader
+  REQUIRE(mkfifo(recording.c_str(), 0600) == 0);
+  std::filesystem::remove(gate);
+  building << std::endl;
+  std::ofstream recorded(recording);
+  const int lock = open(tree.folder().Path(".cache/lockstep/build.lock").c_str(), O_RDWR);
+  REQUIRE(lock >= 0);
+  CHECK(flock(lock, LOCK_EX | LOCK_NB) != 0);
+  close(lock);
+  std::filesystem::remove(recording);
+  recorded << std::endl;
+  CHECK(build.Wait(absl::Seconds(20)) == 0);
 }
 
 TEST_CASE("a failing build shows the compiler's error and not its progress") {
