@@ -6,7 +6,9 @@ daemons=(//ps:ps //worker:worker //chief:chief)
 tools=(//worker:predict //deploy/cli:up //deploy/cli:demo //deploy/cli:status //deploy/cli:stop
   //deploy/cli:token //deploy/cli:certificates)
 
-# One command at a time uses Bazel in this tree: it stops the server, for which another one may wait.
+# One command at a time uses Bazel in this tree: it stops the server, for which another one may wait,
+# and replaces programs and logs. The lock is released after the last of them has been read, and before a
+# program begins that would inherit it.
 has_build_lock=
 lock_builds() {
   [ -z "$has_build_lock" ] || return 0
@@ -35,12 +37,6 @@ stop_own_server() {
   done
 }
 at_exit+=(stop_own_server)
-
-# Another command may build now, and what this one starts does not inherit the lock.
-end_builds() {
-  stop_own_server
-  unlock_builds
-}
 
 bazel_command() {
   local startup=(--max_idle_secs=60)

@@ -45,13 +45,14 @@ run_bundle() {
   ensure_packages build bundle
   lock_builds
   mapfile -t tests < <(gpu_tests)
-  end_builds
+  stop_own_server
   ((${#tests[@]} > 0)) || die 70 "bazel lists no tests for GPUs. Remedy: see $cache/query.log"
-  build_targets "${daemons[@]}" "${tools[@]}" //tests/bench:bench "${tests[@]}"
+  build_under_lock "${daemons[@]}" "${tools[@]}" //tests/bench:bench "${tests[@]}"
   folder=$(mktemp -d "$cache/bundle.XXXXXX")
   # shellcheck disable=SC2064  # as it is now
   trap "rm -rf '$folder'" EXIT
   stage "$folder/lockstep" "${daemons[@]}" "${tools[@]}" //tests/bench:bench "${tests[@]}"
+  unlock_builds
   for label in "${tests[@]}"; do path_of "$label"; done >"$folder/lockstep/gpu_tests.txt"
   tar -C "$folder" --sort=name --owner=0 --group=0 -c lockstep | xz -T0 -6 >"$file" ||
     die 73 "$file: cannot write it. Remedy: another path, or free space"

@@ -125,8 +125,9 @@ bazel_check() {
   local build=$1 status=0
   shift
   run_bazel "$build" "$cache/check-$build.log" "$@" --platform_suffix="-$build" --symlink_prefix=/ --keep_going || status=$?
-  end_builds
+  stop_own_server
   ((status == 0)) || bazel_output "$cache/check-$build.log" >&2
+  unlock_builds
   return "$status"
 }
 
@@ -177,9 +178,10 @@ check_kills() {
   run_bazel kills "$log" test --config=unity --test_arg='[.kills]' --test_timeout=3600 --test_output=all --keep_going \
     --nocache_test_results //tests/unit/chief/checkpoint:failing_disk_test //tests/integration:failing_disk_test ||
     status=$?
-  end_builds
+  stop_own_server
   ((status == 0)) || bazel_output "$log" >&2
   sed -nE 's/^ +([0-9]+ kills, .*)/\1/p' "$log" | grep . || status=1
+  unlock_builds
   return "$status"
 }
 

@@ -7,7 +7,7 @@ read_commands() {
   shift
   run_bazel "reading the build" "$cache/aquery.log" aquery "mnemonic('CppCompile', $targets)" --output=text \
     --include_artifacts=false "$@" || status=$?
-  end_builds
+  stop_own_server
   ((status == 0)) || {
     bazel_output "$cache/aquery.log" >&2
     die 70 "bazel aquery failed"
@@ -29,6 +29,7 @@ read_commands() {
       command = command (command == "" ? "" : " ") $0
       if (last) { inside = 0; flush() }
     }' "$cache/aquery.log"
+  unlock_builds
 }
 
 # Writes compile_commands.json.

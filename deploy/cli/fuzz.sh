@@ -34,11 +34,13 @@ run_fuzz() {
   [ -z "$wanted" ] || [ -d "$root/tests/fuzz/corpus/$wanted" ] ||
     die 64 "fuzz: unknown target '$wanted'. Remedy: use one of $(ls "$root/tests/fuzz/corpus" | tr '\n' ' ')"
   run_bazel fuzz "$cache/fuzz.log" build "${fuzz_flags[@]}" //tests/fuzz:fuzz || {
+    stop_own_server
     bazel_output "$cache/fuzz.log" >&2
     die 70 "the fuzzer does not build. Remedy: see the lines above; the whole log is $cache/fuzz.log"
   }
   program=$(bazel_command info "${fuzz_flags[@]}" bazel-bin 2>/dev/null)/tests/fuzz/fuzz
-  end_builds
+  stop_own_server
+  unlock_builds
   for name in $(ls "$root/tests/fuzz/corpus"); do
     [ -z "$wanted" ] || [ "$wanted" = "$name" ] || continue
     if fuzz_target "$program" "$name" "$seconds"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi

@@ -101,10 +101,11 @@ run_tests() {
   [ -n "$has_target" ] || set -- "$@" //...
   run_bazel "testing" "$cache/test.log" test ${python:+"$given"} --test_summary=short "$@" || status=$?
   if [ -z "$has_target" ] && [ -n "$filter" ]; then left_out=$(count_left_out); fi
-  end_builds
+  stop_own_server
   bazel_output "$cache/test.log"
   [ -z "$left_out" ] || echo "$left_out"
   print_count "$cache/test.log" "$status" || count=1
+  unlock_builds
   # Bazel's 4: there is no test among the targets.
   ((status == 0 && count == 0)) || exit 1
 }

@@ -70,29 +70,39 @@ TEST_CASE("a command waits while another one builds, and takes what that has bui
   CHECK(tree.Calls() == std::vector<std::string>{"bazel build"});
 }
 
-TEST_CASE("a build is recorded before another command may build") {
+// `program` reads what Bazel has made for `command`: another command may not build meanwhile.
+void CheckReadsUnderLock(const std::vector<std::string>& command, const std::string& program) {
+  CAPTURE(program);
   const Tree tree;
   tree.folder().Write("lists", "");
+  tree.folder().Write("results", "//a:b_test  PASSED in 0.1s\n");
   tree.InstallAll();
   tree.folder().Write("common/base/new.cc", "");
-  tree.Fake("stat",
-            "[ ! -p \"$FAKE/recording\" ] || read -r _ <\"$FAKE/recording\"\n"
-            "exec /usr/bin/stat \"$@\"\n");
-  const std::string gate = tree.folder().Path("gate"), recording = tree.folder().Path("recording");
+  tree.Fake(program,
+            "[ ! -p \"$FAKE/reading\" ] || read -r _ <\"$FAKE/reading\"\n"
+            "exec /usr/bin/" +
+                program + " \"$@\"\n");
+  const std::string gate = tree.folder().Path("gate"), reading = tree.folder().Path("reading");
   REQUIRE(mkfifo(gate.c_str(), 0600) == 0);
-  Process build(tree.Command({"build"}), tree.Environment());
-  std::ofstream building(gate);  // waits for its reader
-  REQUIRE(mkfifo(recording.c_str(), 0600) == 0);
+  Process script(tree.Command(command), tree.Environment());
+  std::ofstream bazel(gate);  // waits for its reader
+  REQUIRE(mkfifo(reading.c_str(), 0600) == 0);
   std::filesystem::remove(gate);
-  building << std::endl;
-  std::ofstream recorded(recording);
+  bazel << std::endl;
+  std::ofstream reader(reading);
   const int lock = open(tree.folder().Path(".cache/lockstep/build.lock").c_str(), O_RDWR);
   REQUIRE(lock >= 0);
   CHECK(flock(lock, LOCK_EX | LOCK_NB) != 0);
   close(lock);
-  std::filesystem::remove(recording);
-  recorded << std::endl;
-  CHECK(build.Wait(absl::Seconds(20)) == 0);
+  std::filesystem::remove(reading);
+  reader << std::endl;
+  CHECK(script.Wait(absl::Seconds(20)) == 0);
+}
+
+TEST_CASE("what a build has made is read before another command may build") {
+  CheckReadsUnderLock({"build"}, "stat");
+  CheckReadsUnderLock({"test", "//a:b_test"}, "find");
+  CheckReadsUnderLock({"compile_commands"}, "awk");
 }
 
 TEST_CASE("a failing build shows the compiler's error and not its progress") {
