@@ -8,16 +8,26 @@ check_format() {
     { say "Remedy: clang-format-14 -i FILE"; return 1; }
 }
 
+# alone COMMAND...: what would end the script fails this command, and the other checks go on.
+alone() (
+  trap_signals # a subshell has none
+  "$@"
+)
+
 # Reads the product with clang: each library as the one translation unit that --config=unity makes of
 # it, which takes a quarter of the time. Generated headers and these units are built first, no more.
 product=(//chief/... //common/... //deploy/... //ps/... //worker/...)
-list_units() {
-  [ -z "${units:-}" ] || return 0
+write_units() {
   # shellcheck source=deploy/cli/compile_commands.sh
   source "$root/deploy/cli/compile_commands.sh"
   build_targets --output_groups=compilation_prerequisites_INTERNAL_ "${product[@]}"
   read_commands "$(printf ' + %s' "${product[@]}" | cut -c4-)" --config=unity >"$cache/units.tsv"
   sed -i '/^[^\t]*\.S\t/d' "$cache/units.tsv" # holds what nvcc has compiled: no language of clang's
+}
+list_units() {
+  [ -z "${units:-}" ] || return 0
+  alone write_units || return 1
+  [ -s "$cache/units.tsv" ] || { say "bazel lists no translation units"; return 1; }
   units=$(wc -l <"$cache/units.tsv")
 }
 
@@ -148,14 +158,14 @@ check_tsan_all() { sanitize tsan //tests/...; }
 check_fuzz() {
   # shellcheck source=deploy/cli/fuzz.sh
   source "$root/deploy/cli/fuzz.sh"
-  run_fuzz
+  alone run_fuzz
 }
 
 # Simulated jobs of all scenarios, with enough faults to find something.
 check_sim() {
   # shellcheck source=deploy/cli/sim.sh
   source "$root/deploy/cli/sim.sh"
-  (run_sim --sim --seeds=20000 --least_faults=200000)
+  alone run_sim --sim --seeds=20000 --least_faults=200000
 }
 
 # Real processes under 200 faults: without copies of shards, with them and a token, with links between
@@ -164,10 +174,10 @@ check_sim() {
 check_chaos() {
   # shellcheck source=deploy/cli/chaos.sh
   source "$root/deploy/cli/chaos.sh"
-  (run_chaos --faults=60) && (run_chaos --faults=60 --copies --token) &&
-    (run_chaos --faults=40 --copies --hosts) &&
-    (run_chaos --faults=40 --copies --ledger --backup) &&
-    (run_chaos --copies --ledger --backup --kill_every=30 --seconds=120 --least_goodput=0.9)
+  alone run_chaos --faults=60 && alone run_chaos --faults=60 --copies --token &&
+    alone run_chaos --faults=40 --copies --hosts &&
+    alone run_chaos --faults=40 --copies --ledger --backup &&
+    alone run_chaos --copies --ledger --backup --kill_every=30 --seconds=120 --least_goodput=0.9
 }
 
 # Kills while a job saves: 500 at random moments of a process that saves, as many of whole clusters,

@@ -87,6 +87,11 @@ TEST_CASE("a failing check names itself, its file and the reason, and counts as 
   CHECK(untidy.exit_code == 1);
   CHECK_THAT(untidy.output, Contains("c.cc:7: moved\ntidy: common/c.cc: clang ended with 1\n"));
 
+  tree.folder().Write("results", "");
+  const Ended empty = tree.Run({"check", "tidy"});
+  CHECK(empty.exit_code == 1);
+  CHECK_THAT(empty.output, Contains("lists no translation units"));
+
   // Its own configuration, and all targets.
   tree.folder().Write("calls", "");
   CHECK_THAT(tree.Run({"check", "build"}).output, EndsWith("\n1 passed, 0 failed\n"));
@@ -97,6 +102,22 @@ TEST_CASE("a failing check names itself, its file and the reason, and counts as 
   const Ended unknown = tree.Run({"check", "colour"});
   CHECK(unknown.exit_code == 64);
   CHECK_THAT(unknown.output, Contains("unknown check 'colour'") && Contains("format"));
+}
+
+TEST_CASE("a check that does not build counts as failed, and the next one runs") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("broken", "");
+  tree.Fake("git", "");
+  tree.Fake("clang-format-14", "");
+  for (const std::string check : {"fuzz", "locks", "sim", "chaos"}) {
+    CAPTURE(check);
+    const Ended ended = tree.Run({"check", check, "format"});
+    CHECK(ended.exit_code == 1);
+    CHECK_THAT(ended.output, Contains("a.cc:7:1: error") && Contains(check + ": failed") &&
+                                 EndsWith("\n1 passed, 1 failed\n"));
+    CHECK(ProcessesWith(tree.folder().path()).empty());  // Bazel's server neither
+  }
 }
 
 // The command lines that Bazel gets.

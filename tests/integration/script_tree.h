@@ -86,8 +86,9 @@ class Tree {
     Copy("tests/oracle/requirements.txt");
     Copy("tests/bench/torch_requirements.txt");
     folder_.Write("tests/bench/peers/gloo_step.cc", "");
-    for (const char* name : {"bench", "build", "bundle", "check", "compile_commands", "cuda",
-                             "help", "job", "oracle", "packages", "sim", "test", "venv"}) {
+    for (const char* name :
+         {"bench", "build", "bundle", "chaos", "check", "compile_commands", "cuda", "fuzz", "help",
+          "job", "oracle", "packages", "sim", "test", "venv"}) {
       Copy(std::string("deploy/cli/") + name + ".sh");
     }
     for (const char* name :
