@@ -1,4 +1,6 @@
 // The entry script against stand-ins for the package manager and Bazel.
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -8,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "tests/integration/script_tree.h"
 #include "tests/support/process.h"
 
@@ -109,6 +112,20 @@ TEST_CASE("without root the script prints the one line to run, and stops") {
   CHECK_THAT(ended.output,
              Contains("\napt-get install -y --no-install-recommends bazel-bootstrap catch2 g++ "));
   CHECK(tree.Calls().empty());
+}
+
+TEST_CASE("who cannot write what another user has built is told whose it is") {
+  const Tree tree;
+  const std::string lock = tree.folder().Write(".cache/lockstep/build.lock", "");
+  std::filesystem::permissions(lock, std::filesystem::perms(0444));
+  auto command = tree.Command({"build"});
+  // Root's right to write what it may not.
+  if (geteuid() == 0)
+    command.insert(command.begin(), {"/usr/bin/setpriv", "--bounding-set=-dac_override"});
+  const Ended ended = RunToEnd(command, absl::Seconds(30), tree.Environment());
+  CHECK(ended.exit_code == 73);
+  CHECK_THAT(ended.output, Contains(".cache/lockstep") && Contains("built here before you") &&
+                               Contains("Remedy: chown -R "));
 }
 
 TEST_CASE("sudo that asks no password is used") {
