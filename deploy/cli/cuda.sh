@@ -32,6 +32,8 @@ ensure_cuda() {
   local toolkit free
   export CUDA_HOME=$cuda_toolkit
   ! cmp -s "$cuda_requirements" "$cuda_toolkit/installed.txt" || return 0
+  lock_builds # whose nvcc this may be
+  ! cmp -s "$cuda_requirements" "$cuda_toolkit/installed.txt" || return 0
   at_exit+=(drop_cuda_part)
   drop_cuda_part
   mkdir -p "$cuda_part/tmp"

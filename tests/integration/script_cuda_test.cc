@@ -160,6 +160,22 @@ TEST_CASE("an installation that is cut off is not used, and the next one begins 
   CHECK_FALSE(tree.Has(".cache/lockstep/cuda.part"));
 }
 
+TEST_CASE("a toolkit is installed by one command at a time") {
+  const CudaTree tree;
+  tree.folder().Write("slow", "");
+  Process first(tree.Command({"build", "--cuda"}), tree.Environment());
+  REQUIRE(WaitForText(tree.folder().Path("slow"),
+                      tree.folder().Path(".cache/lockstep/cuda.part/tmp") + "\n",
+                      absl::Seconds(20)));
+  Process second(tree.Command({"build", "--cuda"}), tree.Environment());
+  CHECK(second.WaitForOutput("another command builds here", absl::Seconds(20)));
+  second.Signal(SIGINT);
+  CHECK(second.Wait(absl::Seconds(10)) == 130);
+  CHECK(tree.Has(".cache/lockstep/cuda.part/tmp"));
+  first.Signal(SIGINT);
+  CHECK(first.Wait(absl::Seconds(10)) == 130);
+}
+
 TEST_CASE("build says what it can, and refuses what it cannot, before it installs anything") {
   const CudaTree tree;
   const Ended help = tree.Run({"build", "--help"});
