@@ -1,14 +1,12 @@
 #include "chief/checkpoint/folder_claim.h"
 
-#include <sys/resource.h>
-
 #include <catch2/catch.hpp>
-#include <csignal>
 #include <filesystem>
 
 #include "absl/strings/match.h"
 #include "common/base/exit_code.h"
 #include "common/checkpoint/owner.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::chief {
@@ -138,16 +136,12 @@ TEST_CASE(
   const TemporaryFolder root;
   FolderClaim claim(root.path());
   const FolderOwner wanted = Chief(7, 1, 1, 10);
-  // Files of this process may have no byte: as on a full disk, names can still be made.
-  void (*const handler)(int) = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before;
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const rlimit full{0, before.rlim_max};
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &full) == 0);
-  const absl::Status claimed = Claim(&claim, wanted);
-  const absl::Status saved = claim.Ensure();
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
+  absl::Status claimed, saved;
+  {
+    const test::FileSizeLimit full(0);
+    claimed = Claim(&claim, wanted);
+    saved = claim.Ensure();
+  }
   CHECK(claimed.ok());
   CheckWarns(&claim, root.Path("OWNER.json"));
   CHECK_FALSE(saved.ok());

@@ -1,12 +1,10 @@
 #include "common/fs/atomic_file.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cerrno>
-#include <csignal>
 #include <filesystem>
 #include <utility>
 
@@ -14,32 +12,14 @@
 #include "common/base/exit_code.h"
 #include "common/fs/folder.h"
 #include "common/fs/fs_error.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep {
 namespace {
 
+using test::FileSizeLimit;
 using test::TemporaryFolder;
-
-// Files of this process may not grow beyond `bytes` while it lives: a write that fails half-way,
-// without a full disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_;
-  void (*handler_)(int);
-};
 
 TEST_CASE("a file written atomically holds what was given and nothing is left beside it") {
   const TemporaryFolder folder;
