@@ -49,8 +49,11 @@ absl::Status WriteSecret(const std::string& path, absl::string_view text) {
     return AddRemedy(WriteError(path, "make the file", errno),
                      "name a file in a folder in which this user may write");
   }
-  const int error = file.Write(std::as_bytes(std::span(text.data(), text.size())));
-  return error == 0 ? absl::OkStatus() : WriteError(path, "write the file", error);
+  int error = file.Write(std::as_bytes(std::span(text.data(), text.size())));
+  if (error == 0 && ::fsync(file.get()) != 0) error = errno;
+  if (error == 0) return absl::OkStatus();
+  ::unlink(path.c_str());  // no secret, and the next one may have the name
+  return WriteError(path, "write the file", error);
 }
 
 }  // namespace lockstep::security

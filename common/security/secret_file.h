@@ -13,7 +13,8 @@ namespace lockstep::security {
 // ReadFile, which show nothing of it.
 absl::StatusOr<std::string> ReadSecret(const std::string& path, size_t max_bytes);
 
-// Makes the file, which must not exist, with mode 0600. Errors as common/fs/fs_error.h says.
+// Makes the file, which must not exist, with mode 0600. Errors as common/fs/fs_error.h says: what
+// could not be written and synced is deleted.
 absl::Status WriteSecret(const std::string& path, absl::string_view text);
 
 }  // namespace lockstep::security

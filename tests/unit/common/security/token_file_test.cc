@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 #include "common/security/secret_file.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 
 namespace lockstep::security {
@@ -34,6 +35,18 @@ TEST_CASE("A secret is written for its owner alone, and over nothing") {
   CHECK(folder.Read("token") == text);
   REQUIRE(::symlink(path.c_str(), folder.Path("link").c_str()) == 0);
   CHECK_FALSE(WriteSecret(folder.Path("link"), JobToken::NewText()).ok());
+}
+
+TEST_CASE("A secret that cannot be written leaves its name free") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.Path("token");
+  absl::Status failed;
+  {
+    const test::FileSizeLimit full(0);
+    failed = WriteSecret(path, JobToken::NewText());
+  }
+  CHECK_FALSE(failed.ok());
+  CHECK(WriteSecret(path, JobToken::NewText()).ok());
 }
 
 TEST_CASE("A token that others may use is refused") {
