@@ -1,6 +1,7 @@
 #include "deploy/cli/job_certificates.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "common/base/remedy.h"
 #include "common/base/status_macros.h"
 #include "common/config/address.h"
+#include "common/fs/file_lock.h"
 #include "common/fs/fs_error.h"
 #include "common/fs/path.h"
 #include "common/security/role_uri.h"
@@ -64,6 +66,10 @@ absl::StatusOr<std::vector<TaskCertificate>> MakeCertificates(const std::string&
                                                               absl::Duration validity) {
   if (!job.empty()) LOCKSTEP_RETURN_IF_ERROR(security::CheckJobName(job));
   LOCKSTEP_RETURN_IF_ERROR(MakeFolder(folder));
+  // Of two that make an authority at once one would sign with a key that the other replaces.
+  const auto lock = FileLock::TryAcquire(JoinPath(folder, "LOCK"),
+                                         absl::StrCat("./lockstep certificates, pid ", ::getpid()));
+  if (!lock.ok()) return AddRemedy(lock.status(), "the same command again when that one has ended");
   LOCKSTEP_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(folder, job));
   std::vector<TaskCertificate> made;
   for (const auto& [caller, addresses] : HoldersIn(cluster)) {

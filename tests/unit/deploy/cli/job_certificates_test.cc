@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/exit_code.h"
+#include "common/fs/file_lock.h"
 #include "common/security/tls_files.h"
 #include "tests/support/temporary_folder.h"
 
@@ -96,6 +97,22 @@ TEST_CASE("an authority that has its key and no certificate gets one") {
   REQUIRE(f.Make("digits").ok());
   CHECK(f.Read("ca.key") == key);
   CHECK(f.NamesOfPs() == Names{"spiffe://digits/ps/0"});
+}
+
+TEST_CASE("of two commands that make certificates in one folder the second is refused") {
+  const Fixture f;
+  REQUIRE(f.Make("digits").ok());
+  const std::string before = f.Read("ps-0.pem");
+  {
+    const auto other = FileLock::TryAcquire(f.path() + "/LOCK", "another command");
+    REQUIRE(other.ok());
+    const absl::Status refused = f.Make("digits");
+    CHECK(absl::IsAlreadyExists(refused));
+    CHECK_THAT(std::string(refused.message()),
+               Contains("locked by another command") && Contains("Remedy: "));
+    CHECK(f.Read("ps-0.pem") == before);
+  }
+  CHECK(f.Make("digits").ok());
 }
 
 TEST_CASE("a folder that cannot be made is named with a remedy") {
