@@ -10,12 +10,13 @@
 
 #include "common/base/lost_variables.h"
 #include "common/transport/ps_methods.h"
+#include "tests/support/bytes_transport.h"
 
 namespace lockstep {
 namespace {
 
 // Calls wait until the test answers them, Open only if it says so.
-class HeldTransport final : public TensorTransport {
+class HeldTransport final : public test::BytesTransport {
  public:
   void Open(const WorkerIdentity& worker, Callback<TransportInfo> done) override {
     opened_by.push_back(worker.worker());
@@ -25,10 +26,7 @@ class HeldTransport final : public TensorTransport {
       done(open_answer);
     }
   }
-  std::string peer() const override { return "held"; }
   bool MayRound() const override { return may_round; }
-  bool SendsByReference(std::span<const std::byte>) const override { return false; }
-  bool ReceivesByReference() const override { return false; }
   void Cancel() override { is_cancelled = true; }
   void Start(const CallOptions&, google::protobuf::Message*, const std::vector<OutgoingTensor>&,
              google::protobuf::Message*, Callback<ReceivedTensors> done) override {

@@ -17,6 +17,7 @@
 #include "common/transport/tensor_transport.h"
 #include "ps/service/convert.h"
 #include "ps/shard/shard.h"
+#include "tests/support/bytes_transport.h"
 
 namespace lockstep::ps::test {
 
@@ -62,18 +63,12 @@ class LossyLink {
     Callback<ReceivedTensors> done = nullptr;  // null: nobody waits for it
   };
 
-  class Transport final : public TensorTransport {
+  class Transport final : public lockstep::test::BytesTransport {
    public:
     explicit Transport(LossyLink* link) : link_(link) {}
     ~Transport() override { Transport::Cancel(); }
 
-    void Open(const lockstep::WorkerIdentity&, Callback<TransportInfo> done) override {
-      done(TransportInfo{absl::UnavailableError("messages have the bytes")});
-    }
-    std::string peer() const override { return "the copy"; }
     bool MayRound() const override { return false; }
-    bool SendsByReference(std::span<const std::byte>) const override { return false; }
-    bool ReceivesByReference() const override { return false; }
     void Cancel() override {
       is_cancelled_ = true;
       std::deque<PendingCall> calls = std::exchange(link_->calls_, {});

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/transport/tensor_transport.h"
 #include "tests/support/allocation_counter.h"
+#include "tests/support/bytes_transport.h"
 #include "tests/support/made_tensors.h"
 #include "tests/support/placed_variable.h"
 #include "tests/support/thread_timer.h"
@@ -26,23 +26,14 @@ constexpr uint32_t kVariables = 8;
 constexpr int64_t kElements = 2 * kLargeAllocation / sizeof(float);
 
 // Answers at once, on the caller's thread; allocates no more than the answers.
-class WillingPs final : public TensorTransport {
+class WillingPs final : public test::BytesTransport {
  public:
-  void Open(const WorkerIdentity&, Callback<TransportInfo> done) override {
-    done(TransportInfo{absl::UnavailableError("all travel as bytes")});
-  }
-  std::string peer() const override { return "ps"; }
-  bool MayRound() const override { return true; }
-  bool SendsByReference(std::span<const std::byte>) const override { return false; }
-  bool ReceivesByReference() const override { return false; }
   void Cancel() override {}
   void Start(const CallOptions&, google::protobuf::Message* header,
              const std::vector<OutgoingTensor>&, google::protobuf::Message* reply,
              Callback<ReceivedTensors> done) override {
     if (const auto* const push = dynamic_cast<const PushRequest*>(header)) {
-      auto& pushed = dynamic_cast<PushReply&>(*reply);
-      pushed.set_shard_step(push->local_step());
-      for (int i = 0; i < push->pieces_size(); ++i) pushed.add_outcomes()->set_verdict(ACCEPTED);
+      test::AcceptPush(*push, &dynamic_cast<PushReply&>(*reply));
       return done(ReceivedTensors());
     }
     if (const auto* const dequeue = dynamic_cast<const DequeueTokenRequest*>(header)) {
@@ -50,19 +41,9 @@ class WillingPs final : public TensorTransport {
           static_cast<int64_t>(dequeue->dequeue_seq()));
       return done(ReceivedTensors());
     }
-    done(ZerosFor(dynamic_cast<const PullRequest&>(*header), &dynamic_cast<PullReply&>(*reply)));
-  }
-
- private:
-  static ReceivedTensors ZerosFor(const PullRequest& request, PullReply* reply) {
     static const std::vector<std::byte> zeros(kElements * sizeof(float));
-    reply->set_version(request.version());
-    auto segments = std::make_shared<ReceivedTensors::Segments>();
-    for (const PullPiece& piece : request.pieces()) {
-      *reply->add_pieces() = piece;
-      segments->push_back(std::span(zeros).first(piece.size()));
-    }
-    return ReceivedTensors(std::shared_ptr<const ReceivedTensors::Segments>(std::move(segments)));
+    done(test::AnswerPull(dynamic_cast<const PullRequest&>(*header), zeros,
+                          &dynamic_cast<PullReply&>(*reply)));
   }
 };
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/transport/tensor_transport.h"
 #include "tests/support/await.h"
+#include "tests/support/bytes_transport.h"
 #include "tests/support/manual_time.h"
 #include "tests/support/placed_variable.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
@@ -21,15 +21,8 @@ constexpr int kChunks = 9;  // of the largest variable
 
 // Answers at once, but pushes when the test says so: the last chunk of a gradient is judged. After
 // Cancel every call is CANCELLED.
-class HeldPs final : public TensorTransport {
+class HeldPs final : public test::BytesTransport {
  public:
-  void Open(const WorkerIdentity&, Callback<TransportInfo> done) override {
-    done(TransportInfo{absl::UnavailableError("all travel as bytes")});
-  }
-  std::string peer() const override { return "ps"; }
-  bool MayRound() const override { return true; }
-  bool SendsByReference(std::span<const std::byte>) const override { return false; }
-  bool ReceivesByReference() const override { return false; }
   void Cancel() override {
     is_cancelled = true;
     Answer(Cancelled());
@@ -39,13 +32,7 @@ class HeldPs final : public TensorTransport {
              Callback<ReceivedTensors> done) override {
     if (is_cancelled) return done(Cancelled());
     if (const auto* const push = dynamic_cast<const PushRequest*>(header)) {
-      auto& pushed = dynamic_cast<PushReply&>(*reply);
-      pushed.set_shard_step(push->local_step());
-      for (const PushPiece& piece : push->pieces()) {
-        const uint64_t end = static_cast<uint64_t>(piece.dims(0)) * sizeof(float);
-        const bool is_last = piece.offset() + piece.size() == end;
-        pushed.add_outcomes()->set_verdict(is_last ? ACCEPTED : PENDING);
-      }
+      test::AcceptPush(*push, &dynamic_cast<PushReply&>(*reply));
       ++pushes;
       parked += push->has_next();
       pending.push_back(std::move(done));
@@ -55,15 +42,8 @@ class HeldPs final : public TensorTransport {
       token->set_step(next_token++);
       return done(ReceivedTensors());
     }
-    const auto& pull = dynamic_cast<const PullRequest&>(*header);
-    auto& values = dynamic_cast<PullReply&>(*reply);
-    values.set_version(pull.version());
-    auto segments = std::make_shared<ReceivedTensors::Segments>();
-    for (const PullPiece& piece : pull.pieces()) {
-      *values.add_pieces() = piece;
-      segments->push_back(std::span(zeros).first(piece.size()));
-    }
-    done(ReceivedTensors(std::shared_ptr<const ReceivedTensors::Segments>(std::move(segments))));
+    done(test::AnswerPull(dynamic_cast<const PullRequest&>(*header), zeros,
+                          &dynamic_cast<PullReply&>(*reply)));
   }
   // All that wait.
   void AnswerPush() { Answer(ReceivedTensors()); }

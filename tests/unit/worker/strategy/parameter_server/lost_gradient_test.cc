@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/transport/tensor_transport.h"
 #include "tests/support/await.h"
+#include "tests/support/bytes_transport.h"
 #include "tests/support/manual_time.h"
 #include "tests/support/placed_variable.h"
 #include "worker/strategy/parameter_server/parameter_server_strategy.h"
@@ -21,15 +21,8 @@ constexpr size_t kChunk = sizeof(float);
 
 // Answers pulls and pushes at once; the last chunk of a gradient is judged. Holds tokens, and
 // pushes that ask for one, until the test answers or Cancel.
-class MovingPs final : public TensorTransport {
+class MovingPs final : public test::BytesTransport {
  public:
-  void Open(const WorkerIdentity&, Callback<TransportInfo> done) override {
-    done(TransportInfo{absl::UnavailableError("all travel as bytes")});
-  }
-  std::string peer() const override { return "ps"; }
-  bool MayRound() const override { return true; }
-  bool SendsByReference(std::span<const std::byte>) const override { return false; }
-  bool ReceivesByReference() const override { return false; }
   uint64_t generation() const override { return generation_; }
   void NotifyOfMoves(std::weak_ptr<const std::function<void()>> on_move) override {
     on_move_ = std::move(on_move);
@@ -44,13 +37,7 @@ class MovingPs final : public TensorTransport {
     if (is_cancelled_) return done(Cancelled());
     if (const auto* const push = dynamic_cast<const PushRequest*>(header)) {
       ++pushes;
-      auto& pushed = dynamic_cast<PushReply&>(*reply);
-      pushed.set_shard_step(push->local_step());
-      for (const PushPiece& piece : push->pieces()) {
-        const uint64_t end = static_cast<uint64_t>(piece.dims(0)) * sizeof(float);
-        const bool is_last = piece.offset() + piece.size() == end;
-        pushed.add_outcomes()->set_verdict(is_last ? ACCEPTED : PENDING);
-      }
+      test::AcceptPush(*push, &dynamic_cast<PushReply&>(*reply));
       if (push->has_next() || holds_pushes) return Hold(std::move(done));
       if (!push_failure.ok()) return done(push_failure);
       return done(ReceivedTensors());
@@ -59,15 +46,8 @@ class MovingPs final : public TensorTransport {
       token->set_step(1);
       return Hold(std::move(done));
     }
-    const auto& pull = dynamic_cast<const PullRequest&>(*header);
-    auto& values = dynamic_cast<PullReply&>(*reply);
-    values.set_version(pull.version());
-    auto segments = std::make_shared<ReceivedTensors::Segments>();
-    for (const PullPiece& piece : pull.pieces()) {
-      *values.add_pieces() = piece;
-      segments->push_back(std::span(zeros_).first(piece.size()));
-    }
-    done(ReceivedTensors(std::shared_ptr<const ReceivedTensors::Segments>(std::move(segments))));
+    done(test::AnswerPull(dynamic_cast<const PullRequest&>(*header), zeros_,
+                          &dynamic_cast<PullReply&>(*reply)));
   }
   // Another ps serves the shard now.
   void Move() {

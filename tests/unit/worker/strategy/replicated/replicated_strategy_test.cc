@@ -8,6 +8,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "tests/support/await.h"
+#include "tests/support/bytes_transport.h"
 #include "tests/support/made_tensors.h"
 #include "tests/support/manual_time.h"
 #include "tests/unit/worker/strategy/replicated/fake_reducer_source.h"
@@ -32,21 +33,13 @@ class HeldMembers final : public MemberStates {
 };
 
 // Is never called: no worker of these tests has variables to push.
-class IdlePs final : public TensorTransport {
+class IdlePs final : public test::BytesTransport {
  public:
-  void Open(const WorkerIdentity&, Callback<TransportInfo> done) override { done(Unused()); }
-  std::string peer() const override { return "ps 0"; }
-  bool MayRound() const override { return false; }
-  bool SendsByReference(std::span<const std::byte>) const override { return false; }
-  bool ReceivesByReference() const override { return false; }
   void Cancel() override {}
   void Start(const CallOptions&, google::protobuf::Message*, const std::vector<OutgoingTensor>&,
              google::protobuf::Message*, Callback<ReceivedTensors> done) override {
-    done(Unused());
+    done(absl::InternalError("ps 0: expected no call"));
   }
-
- private:
-  static absl::Status Unused() { return absl::InternalError("ps 0: expected no call"); }
 };
 
 // Waits for the group that it joins at step 5.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/monotonic_wait.h"
+#include "tests/support/bytes_transport.h"
 #include "tests/support/manual_time.h"
 #include "tests/unit/worker/strategy/replicated/layout_for_tests.h"
 
@@ -13,15 +14,8 @@ namespace lockstep::worker {
 namespace {
 
 // Answers a call when it is cancelled.
-class SilentPs final : public TensorTransport {
+class SilentPs final : public test::BytesTransport {
  public:
-  void Open(const WorkerIdentity&, Callback<TransportInfo> done) override {
-    done(TransportInfo{absl::UnavailableError("all travel as bytes")});
-  }
-  std::string peer() const override { return "ps 0"; }
-  bool MayRound() const override { return false; }
-  bool SendsByReference(std::span<const std::byte>) const override { return false; }
-  bool ReceivesByReference() const override { return false; }
   void Cancel() override {
     for (Callback<ReceivedTensors>& call : std::exchange(calls_, {})) {
       call(absl::CancelledError("cancelled"));
