@@ -224,5 +224,22 @@ TEST_CASE("messages cut through, and many steps, give the bits of one process") 
   }
 }
 
+TEST_CASE("a worker that gathers two shards of a long vector from one other gets both") {
+  test::PeerWorkers workers(4);
+  // Of 3 shards over 4 workers the third wraps: workers 0 and 1 have two of an index each.
+  const ScheduleSpec spec{ReductionAlgorithm::kPscpu, {4, 1}, 3};
+  const GroupReduction reduction = ReductionOf(spec, {100'003}, DType::kFloat32, true);
+  Run run(&workers, 1, reduction, /*shared_memory=*/false, 8192);
+  std::vector<std::vector<Tensor>> vectors;
+  vectors.push_back(DrawVectors(DType::kFloat32, 4, 100'003, 1));
+  run.Reduce(0, vectors);
+  std::vector<MutableTensorView> views;
+  for (Tensor& vector : vectors[0]) views.push_back(vector.view());
+  RunInMemory(reduction.plan.schedules[0], views, 4);
+  for (int rank = 0; rank < 4; ++rank) RequireBits(run.Result(rank, 0), views[rank].data);
+  // Each shard is more messages than may be unanswered.
+  CHECK(run.traffic().across.messages > 5 * reduction.plan.schedules[0].Total().messages);
+}
+
 }  // namespace
 }  // namespace lockstep::conformance

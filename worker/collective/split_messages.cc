@@ -91,10 +91,12 @@ class Splitter {
         if (is_of_run(send)) WritePiece(rank, send, piece, builder);
       }
     }
-    for (const Operation& send : sends) {
-      if (is_of_run(send)) continue;
-      for (size_t piece = 0; piece < NumPieces(send.range); ++piece) {
-        WritePiece(rank, send, piece, builder);
+    // In the order in which the receiver uses them: it adds a piece of each range in turn, and
+    // takes a few messages beyond the one that it uses, no more.
+    for (const Operation& send : sends) pieces = std::max(pieces, NumPieces(send.range));
+    for (size_t piece = 0; piece < pieces; ++piece) {
+      for (const Operation& send : sends) {
+        if (!is_of_run(send)) WritePiece(rank, send, piece, builder);
       }
     }
   }

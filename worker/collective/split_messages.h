@@ -9,8 +9,9 @@
 namespace lockstep::worker {
 
 // The same additions of the same elements, in messages of at most `max_elements` (CHECK: not 0). A
-// send that follows a sum or a copy of its own range is interleaved with it, piece by piece. All
-// participants must cut alike.
+// send that follows a sum or a copy of its own range is interleaved with it, piece by piece.
+// Messages to a participant are sent in the order in which it uses them, so that a bound on those
+// that are not used yet stops nobody. All participants must cut alike.
 Schedule SplitMessages(const Schedule& schedule, size_t max_elements);
 
 }  // namespace lockstep::worker

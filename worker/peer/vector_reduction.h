@@ -32,8 +32,8 @@ class VectorOwner : public CollectiveActivity {
 class VectorReduction {
  public:
   // Messages of one participant to another that may be unanswered. With their size it bounds what
-  // the receiver keeps; the first that is not consumed is always on its way, so nothing waits in a
-  // circle.
+  // the receiver keeps. Nothing waits in a circle: a schedule sends them in the order of their use
+  // (worker/collective/split_messages.h).
   static constexpr int kWindow = 4;
 
   // A message of a member, with its elements and the call to answer.

@@ -1,6 +1,11 @@
 #include "worker/collective/split_messages.h"
 
 #include <catch2/catch.hpp>
+#include <deque>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "tests/conformance/collective_cases.h"
 #include "tests/support/collective_runs.h"
@@ -36,6 +41,66 @@ TEST_CASE("cut messages change no bit, in any order of arrival") {
       REQUIRE(run.has_ended);
       for (const Tensor& vector : vectors) {
         if (!std::ranges::equal(vector.as<float>(), expected)) FAIL("other bits");
+      }
+    }
+  }
+}
+
+// Whether all operations end where a participant has at most `window` unanswered messages to
+// another one, in the order of its sends, and a message is answered when it is used.
+bool EndsInWindow(const Schedule& schedule, int window) {
+  struct Stream {
+    std::deque<int> queued;
+    std::set<int> sent;
+    int unanswered = 0;
+  };
+  std::map<std::pair<int, int>, Stream> streams;  // from, to
+  std::vector<size_t> next(schedule.num_participants());
+  const auto run_next = [&](int rank) {
+    if (next[rank] == schedule.operations(rank).size()) return false;
+    const Operation& operation = schedule.operations(rank)[next[rank]];
+    const auto terms = schedule.terms(rank, operation);
+    if (operation.kind == Operation::Kind::kSend) {
+      streams[{rank, terms[0].rank}].queued.push_back(terms[0].message);
+    } else {
+      for (const Term& term : terms) {
+        const bool is_there = streams[{term.rank, rank}].sent.contains(term.message);
+        if (term.message >= 0 && !is_there) return false;
+      }
+      for (const Term& term : terms) {
+        if (term.message >= 0) --streams[{term.rank, rank}].unanswered;
+      }
+    }
+    ++next[rank];
+    return true;
+  };
+  for (bool has_moved = true; std::exchange(has_moved, false);) {
+    for (int rank = 0; rank < schedule.num_participants(); ++rank) {
+      while (run_next(rank)) has_moved = true;
+    }
+    for (auto& [key, stream] : streams) {
+      for (; !stream.queued.empty() && stream.unanswered < window; ++stream.unanswered) {
+        stream.sent.insert(stream.queued.front());
+        stream.queued.pop_front();
+        has_moved = true;
+      }
+    }
+  }
+  for (int rank = 0; rank < schedule.num_participants(); ++rank) {
+    if (next[rank] != schedule.operations(rank).size()) return false;
+  }
+  return true;
+}
+
+TEST_CASE("no participant waits for a message behind others that it cannot use yet") {
+  for (ScheduleSpec spec : CollectiveCases()) {
+    spec.length = 97;
+    INFO(Describe(spec));
+    const Schedule whole = MakeSchedule(spec).value();
+    for (const size_t max_elements : {1, 2, 5}) {
+      for (const int window : {1, 4}) {
+        CAPTURE(window, max_elements);
+        CHECK(EndsInWindow(SplitMessages(whole, max_elements), window));
       }
     }
   }
