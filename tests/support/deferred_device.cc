@@ -264,11 +264,20 @@ bool DeferredDevice::RunUntil(const DeferredEvent& event) {
       RunFirstOf(stream);
     }
   }
-  const auto is_idle = [](const DeferredStream* stream) { return stream->queue_.empty(); };
-  if (!std::ranges::all_of(streams_, is_idle)) return true;
+  if (!AllHaveRun()) return true;
   meetings_.clear();
   UseSeed(seed_ + 1);
   return true;
+}
+
+bool DeferredDevice::IsIdle() const {
+  absl::MutexLock lock(&mutex_);
+  return AllHaveRun();
+}
+
+bool DeferredDevice::AllHaveRun() const {
+  return std::ranges::all_of(streams_,
+                             [](const DeferredStream* stream) { return stream->queue_.empty(); });
 }
 
 DeferredStream* DeferredDevice::Choose(const std::vector<DeferredStream*>& ready) {

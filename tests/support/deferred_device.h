@@ -35,6 +35,8 @@ class DeferredDevice : public worker::Device {
   void Reseed(uint64_t seed);
   // The so-many-th wait of any stream from now on (from 0) is left out.
   void OmitWait(int64_t index);
+  // Whether all work that was enqueued has run.
+  bool IsIdle() const;
   // So far. A stream that waits once more for what it has waited for is not counted.
   int64_t waits() const;
   // The so-many-th task from now on (from 0) fails.
@@ -75,6 +77,7 @@ class DeferredDevice : public worker::Device {
   void UseSeed(uint64_t seed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same.
   bool RunUntil(const DeferredEvent& event);
+  bool AllHaveRun() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   DeferredStream* Choose(const std::vector<DeferredStream*>& ready)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunFirstOf(DeferredStream* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -270,10 +270,24 @@ absl::Status ModelTower::Finish() {
   return finished_->Wait();
 }
 
+absl::Status ModelTower::FinishAfter(absl::Status enqueued) {
+  // The caller may free the arguments, which copies of a call that has failed may still read.
+  enqueued.Update(Finish());
+  return enqueued;
+}
+
 absl::StatusOr<Tower::Evaluation> ModelTower::Evaluate(const Batch& batch,
                                                        const VariableValues& variables) {
   if (batch.size() == 0) return Evaluation();
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(batch.size()));
+  LOCKSTEP_RETURN_IF_ERROR(FinishAfter(EnqueueEvaluation(pass, batch, variables)));
+  const std::span<const double> result = results_.sums.as<double>();
+  return Evaluation{batch.size(), static_cast<int64_t>(result[Loss::kCorrect]),
+                    result[Loss::kLossSum]};
+}
+
+absl::Status ModelTower::EnqueueEvaluation(Pass* pass, const Batch& batch,
+                                           const VariableValues& variables) {
   LOCKSTEP_RETURN_IF_ERROR(BringOperands(batch, variables, /*random_key=*/0));
   LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference));
   LOCKSTEP_ASSIGN_OR_RETURN(const TensorView labels, LabelsOf(batch));
@@ -281,10 +295,7 @@ absl::StatusOr<Tower::Evaluation> ModelTower::Evaluate(const Batch& batch,
                             staging_.OnDevice(places_.sums, results_.sums));
   LOCKSTEP_RETURN_IF_ERROR(pass->Evaluate(labels, sums, stream_.get()));
   Staging::CopyToHost(sums, results_.sums, stream_.get());
-  LOCKSTEP_RETURN_IF_ERROR(Finish());
-  const std::span<const double> result = results_.sums.as<double>();
-  return Evaluation{batch.size(), static_cast<int64_t>(result[Loss::kCorrect]),
-                    result[Loss::kLossSum]};
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TensorView> ModelTower::Predict(const Batch& batch, const VariableValues& variables,
@@ -294,14 +305,21 @@ absl::StatusOr<TensorView> ModelTower::Predict(const Batch& batch, const Variabl
   predictions.shape = PredictionsOf(size);
   if (size == 0) return TensorView(predictions);
   LOCKSTEP_ASSIGN_OR_RETURN(Pass* const pass, PassFor(size));
+  LOCKSTEP_RETURN_IF_ERROR(
+      FinishAfter(EnqueuePrediction(pass, batch, variables, random_key, predictions)));
+  return TensorView(predictions);
+}
+
+absl::Status ModelTower::EnqueuePrediction(Pass* pass, const Batch& batch,
+                                           const VariableValues& variables, uint64_t random_key,
+                                           const MutableTensorView& predictions) {
   LOCKSTEP_RETURN_IF_ERROR(BringOperands(batch, variables, random_key));
   LOCKSTEP_RETURN_IF_ERROR(Forward(pass, Mode::kInference));
   LOCKSTEP_ASSIGN_OR_RETURN(const MutableTensorView on_device,
                             staging_.OnDevice(places_.predictions, predictions));
   LOCKSTEP_RETURN_IF_ERROR(pass->Predict(on_device, stream_.get()));
   Staging::CopyToHost(on_device, predictions, stream_.get());
-  LOCKSTEP_RETURN_IF_ERROR(Finish());
-  return TensorView(predictions);
+  return absl::OkStatus();
 }
 
 }  // namespace lockstep::worker

@@ -84,6 +84,12 @@ class ModelTower : public Tower {
   absl::Status EnqueueStep(Pass* pass);
   // The same, or launches it as a graph.
   absl::Status EnqueueOrLaunchStep(Pass* pass);
+  // The work of Evaluate and of Predict, up to the copy of its results to the host.
+  absl::Status EnqueueEvaluation(Pass* pass, const Batch& batch, const VariableValues& variables);
+  absl::Status EnqueuePrediction(Pass* pass, const Batch& batch, const VariableValues& variables,
+                                 uint64_t random_key, const MutableTensorView& predictions);
+  // Waits for what was enqueued, also after an error. Returns the first error.
+  absl::Status FinishAfter(absl::Status enqueued);
 
   const ModelGraph graph_;
   const TowerOptions options_;

@@ -59,7 +59,8 @@ class Tower {
     int64_t correct = 0;  // classifier: labels that the argmax equals
     double loss_sum = 0;  // over the labels
   };
-  // Forward in inference mode (moving statistics, no dropout).
+  // Forward in inference mode (moving statistics, no dropout). No work of it reads the arguments
+  // any more when this returns, also after an error.
   virtual absl::StatusOr<Evaluation> Evaluate(const Batch& batch,
                                               const VariableValues& variables) = 0;
   // As Evaluate; labels are not read: class probabilities (softmax) or outputs, [n *

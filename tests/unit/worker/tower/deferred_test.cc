@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tests/support/deferred_device.h"
@@ -143,6 +144,27 @@ TEST_CASE("evaluation in any order gives the bits of a CPU") {
       const TensorView again = *tower->Predict(batch, values, 0);
       if (!std::ranges::equal(scores.as<float>(), again.as<float>())) FAIL("seed " << seed);
     }
+  }
+}
+
+TEST_CASE("evaluation that is refused leaves no copy of the caller's memory under way") {
+  const ModelGraph graph = GraphOf(kRegression);
+  const Operands operands(graph);
+  // More bytes than were planned: refused once the features are under way.
+  std::vector<TensorView> values = operands.variable_views;
+  const Tensor too_large(DType::kFloat32, Shape({1 << 10}));
+  values.back() = too_large.view();
+  for (const bool predicts : {false, true}) {
+    CAPTURE(predicts);
+    DeferredDevice deferred(1, 0);
+    const auto tower =
+        *Tower::Create(graph, &deferred, cpu::Ops(), {.batches = {kBatch}, .training = false});
+    const Batch batch = BatchOf(graph, kBatch, 0);
+    const absl::Status refused = predicts ? tower->Predict(batch, {values}, 0).status()
+                                          : tower->Evaluate(batch, {values}).status();
+    CHECK_THAT(std::string(refused.message()), Catch::Contains("planned are at most"));
+    CHECK(deferred.IsIdle());
+    CHECK(tower->Evaluate(batch, {operands.variable_views}).ok());
   }
 }
 
