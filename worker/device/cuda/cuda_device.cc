@@ -232,6 +232,14 @@ void CudaDevice::ReportNoGraph(const absl::Status& why) const {
       absl::StrCat(name_, ": steps run without CUDA graphs, kernel by kernel: ", why.message()));
 }
 
+void CudaDevice::ReportNoRing(const absl::Status& why) const {
+  if (!can_pin_rings_.exchange(false, std::memory_order_relaxed)) return;
+  log::Warning(absl::StrCat(name_,
+                            " copies from memory that is not registered through its driver's "
+                            "buffers, at a fraction of the speed: ",
+                            why.message()));
+}
+
 absl::StatusOr<DeviceBuffer> CudaDevice::AllocatePinned(size_t bytes) {
   MakeCurrent();
   void* memory = nullptr;

@@ -57,6 +57,10 @@ class CudaDevice : public Device {
   void CountConvolution(int64_t engine);
   // A stream could not capture its work. The first call says so in the log. Any thread.
   void ReportNoGraph(const absl::Status& why) const;
+  // False once the host could not pin the ring of one stream: the others do not ask. Any thread.
+  bool can_pin_rings() const { return can_pin_rings_.load(std::memory_order_relaxed); }
+  // The host cannot pin a stream's ring. The first call says so in the log. Any thread.
+  void ReportNoRing(const absl::Status& why) const;
   // Blocks until no work of this device runs, also after an error. For a device that has failed: an
   // event may never be reached there. Not by a thread whose stream captures.
   void WaitForAll() const ABSL_LOCKS_EXCLUDED(capture_mutex_);
@@ -117,6 +121,7 @@ class CudaDevice : public Device {
   mutable std::atomic<uint64_t> to_host_ = 0;
   std::atomic<uint64_t> training_steps_ = 0;
   mutable std::atomic<uint64_t> graph_launches_ = 0;
+  mutable std::atomic<bool> can_pin_rings_ = true;
   mutable std::atomic<bool> has_failed_ = false;
   mutable absl::Mutex capture_mutex_;
   mutable absl::Mutex mutex_;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/log/log.h"
 
 namespace lockstep::worker::cuda {
 namespace {
@@ -71,16 +70,13 @@ void CudaStream::CopyToDevice(void* to, const void* from, size_t bytes) {
 }
 
 bool CudaStream::HasRing() {
-  if (has_asked_for_ring_) return ring_ != nullptr;
-  has_asked_for_ring_ = true;
+  if (ring_ != nullptr) return true;
+  if (!device_->can_pin_rings()) return false;
   absl::StatusOr<std::unique_ptr<PinnedRing>> ring = PinnedRing::Create(device_);
   if (ring.ok()) {
     ring_ = *std::move(ring);
   } else if (!device_->has_failed()) {
-    log::Warning(absl::StrCat(device_->name(),
-                              " copies from memory that is not registered through its driver's "
-                              "buffers, at a fraction of the speed: ",
-                              ring.status().message()));
+    device_->ReportNoRing(ring.status());
   }
   return ring_ != nullptr;
 }

@@ -76,7 +76,6 @@ class CudaStream : public Stream {
   CudaDevice* const device_;
   const CUstream stream_;
   std::unique_ptr<PinnedRing> ring_;  // null: nothing has needed it, or the host cannot pin it
-  bool has_asked_for_ring_ = false;
   bool is_capturing_ = false;
   absl::Status capture_error_;  // of the capture at hand
   CopiedBytes captured_;        // by its work

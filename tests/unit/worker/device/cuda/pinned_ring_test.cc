@@ -119,6 +119,23 @@ TEST_CASE("where the host cannot pin a ring the driver copies, which is told of 
                            Catch::Contains("Remedy: "));
 }
 
+TEST_CASE("where the host cannot pin a ring no stream of the GPU asks again") {
+  Gpu gpu(1);
+  const std::vector<std::byte> values = Pattern();
+  const DeviceBuffer memory = *gpu.device->Allocate(kBytes);
+  const auto first = *gpu.device->CreateStream({});
+  const auto second = *gpu.device->CreateStream({});
+  const std::vector<std::string> lines = test::LogLines([&] {
+    gpu.fake.FailCall(1, kErrorOutOfMemory);  // after cuCtxSetCurrent
+    first->CopyToDevice(memory.get(), values.data(), kBytes);
+    CHECK(gpu.fake.failed_call() == "cuMemHostAlloc");
+    second->CopyToDevice(memory.get(), values.data(), kBytes);
+  });
+  CHECK(gpu.fake.copies_from_pageable() == 2);
+  CHECK(gpu.fake.pinned_allocations() == 0);
+  CHECK(lines.size() == 1);
+}
+
 TEST_CASE("a call that fails within a copy in pieces is the GPU's error, and nothing is left") {
   int64_t calls = 1;
   for (int64_t n = 0; n < calls; ++n) {
