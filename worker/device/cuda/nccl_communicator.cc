@@ -1,5 +1,6 @@
 #include "worker/device/cuda/nccl_communicator.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -95,7 +96,8 @@ void NcclCommunicator::OnLate(const CallWatchdog::LateCall& call) const {
   options_.on_stuck(absl::StrCat(names(), ": ", call.name, " has not returned within ",
                                  absl::FormatDuration(call.limit), kWithoutPeers,
                                  "; or cross_tower_ops { reduction_to_one_device {} } in the job, "
-                                 "which does without NCCL"));
+                                 "which does without NCCL; see the kernel's log and nvidia-smi for "
+                                 "a GPU that is lost"));
 }
 
 absl::Status NcclCommunicator::Connect() {
@@ -173,7 +175,13 @@ absl::Status NcclCommunicator::AsyncError() const {
 absl::Status NcclCommunicator::Enqueue(std::span<const MutableTensorView> by_device,
                                        std::span<Stream* const> streams) const {
   LOCKSTEP_CHECK(by_device.size() == gpus_.size() && streams.size() == gpus_.size());
-  const LaunchLock::Exclusive lock;
+  // Another thread's call waits for ever where a kernel waits for a GPU that is lost. Only NVML
+  // would tell of that GPU: this thread does not ask the driver before it has the lock.
+  std::optional<LaunchLock::Exclusive> lock;
+  {
+    const CallWatchdog::Watch watch(&watchdog_, "a call of CUDA by another thread", group_limit_);
+    lock.emplace();
+  }
   LOCKSTEP_RETURN_IF_ERROR(library_->ToStatus((*library_)->GroupStart(), "ncclGroupStart"));
   absl::Status status;
   for (size_t rank = 0; rank < gpus_.size(); ++rank) {

@@ -21,9 +21,10 @@ struct NcclOptions {
   // Of calls that connect the GPUs, and of later ones.
   absl::Duration connect_limit = absl::Seconds(60);
   absl::Duration call_limit = absl::Seconds(30);
-  // A call of NCCL has not returned within its limit, and may never do so: names the GPUs, the call
-  // and the remedy. Called by another thread. The process has to end: the caller waits, and in a
-  // group no other thread may call CUDA. May be null.
+  // A call of NCCL, or one of CUDA for which the launches of a group wait, has not returned within
+  // its limit, and may never do so: names the GPUs, the call and the remedy. Called by another
+  // thread. The process has to end: the caller waits, and in a group no other thread may call CUDA.
+  // May be null.
   std::function<void(const std::string& what)> on_stuck;
 };
 

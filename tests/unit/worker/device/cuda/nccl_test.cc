@@ -4,14 +4,18 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "common/base/exit_code.h"
 #include "common/tensor/tensor.h"
 #include "tests/support/cuda/fake_driver.h"
 #include "tests/support/cuda/fake_nccl.h"
 #include "worker/device/cuda/cuda_device.h"
+#include "worker/device/cuda/launch_lock.h"
 #include "worker/device/cuda/nccl_communicator.h"
 #include "worker/device/cuda/nccl_library.h"
 
@@ -239,6 +243,37 @@ TEST_CASE("a step's call of NCCL has a limit of its own") {
   nccl.HangIn("ncclGroupEnd");
   CHECK(communicator->ReduceToFirst(values, streams).ok());
   CHECK_THAT(what, Catch::StartsWith("cuda:0,cuda:1: ncclGroupEnd has not returned within 2ms. "));
+  CHECK(ranks.Read(0) == std::vector<float>{3, 6, 9, 12, 15});
+}
+
+// As a call that frees memory of a GPU whose kernel waits for one that is lost.
+TEST_CASE("a sum that waits for another thread's call of CUDA has a step's limit") {
+  constexpr absl::Duration kEnough = absl::Seconds(20);  // where nothing is told of
+  Ranks ranks(2);
+  FakeNccl nccl;
+  std::string what;
+  absl::Notification begun;
+  absl::Notification told;
+  const auto on_stuck = [&](const std::string& late) {
+    if (!absl::StrContains(late, "another thread") || told.HasBeenNotified()) return;
+    what = late;
+    told.Notify();
+  };
+  const auto communicator = *NcclCommunicator::Create(
+      nccl.library(), ranks.gpus(), {.call_limit = absl::Milliseconds(2), .on_stuck = on_stuck});
+  const std::vector<Stream*> streams = ranks.streams();
+  const std::vector<MutableTensorView> values = ranks.Fill();
+  std::thread other([&] {
+    const LaunchLock::Shared call;
+    begun.Notify();
+    told.WaitForNotificationWithTimeout(kEnough);
+  });
+  begun.WaitForNotification();
+  CHECK(communicator->ReduceToFirst(values, streams).ok());
+  other.join();
+  CHECK_THAT(what, Catch::StartsWith("cuda:0,cuda:1: a call of CUDA by another thread has not "
+                                     "returned within 2ms. Remedy: ") &&
+                       Catch::Contains("nvidia-smi"));
   CHECK(ranks.Read(0) == std::vector<float>{3, 6, 9, 12, 15});
 }
 
