@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "common/base/status_macros.h"
 #include "worker/ops/cpu/cpu_op.h"
 #include "worker/ops/cpu/layouts.h"
 #include "worker/ops/cpu/parallel.h"
@@ -117,7 +118,8 @@ class PoolOp : public CpuOp {
   Primitive backward_;
 };
 
-std::unique_ptr<Op> MakePool(OneDnn* onednn, const PoolOptions& options) {
+OpTable::MadeOr<Op> MakePool(OneDnn* onednn, const PoolOptions& options) {
+  LOCKSTEP_RETURN_IF_ERROR(CheckPoolAxes(options));
   return std::make_unique<PoolOp>(onednn, options);
 }
 

@@ -105,6 +105,7 @@ absl::Status CheckSizes(const PoolOptions& options) {
 template <typename T>
 OpTable::MadeOr<Op> MakePool(CudaContext* context, const PoolOptions& options) {
   LOCKSTEP_RETURN_IF_ERROR(CheckSizes(options));
+  LOCKSTEP_RETURN_IF_ERROR(CheckPoolAxes(options));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto max, LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_max_pool));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto max_gradient,
                             LOCKSTEP_FIND_KERNEL_OF(context, T, lockstep_max_pool_gradient));

@@ -2,7 +2,11 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "tests/reference/layers.h"
 #include "tests/unit/worker/ops/op_check.h"
 
@@ -148,6 +152,41 @@ TEST_CASE("of equal maxima the first takes the gradient") {
   run.Backward(*op, gradient);
   CHECK(reference::ToArray(run.input_gradients[0].view()).values ==
         std::vector<double>{1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+}
+
+// As a model without padding has it. Inference, so that nothing is allocated.
+PoolOptions LongAxis(int axis, int64_t input, int64_t window, int64_t stride) {
+  PoolOptions options;
+  options.batch = 1;
+  options.training = false;
+  (axis == 0 ? options.input.height : options.input.width) = input;
+  (axis == 0 ? options.output.height : options.output.width) = (input - window) / stride + 1;
+  options.window.extent[axis] = window;
+  options.window.stride[axis] = stride;
+  return options;
+}
+
+TEST_CASE("a pool whose axis cannot be counted in 32 bits with its padding is refused") {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  TestOps ops(1);
+  for (const int axis : {0, 1}) {
+    CAPTURE(axis);
+    CHECK(ops.Make(LongAxis(axis, kMost - 3, 3, 2)).ok());
+    for (const auto& [window, stride] : {std::pair<int64_t, int64_t>{3, 2}, {2, 3}}) {
+      CHECK(ops.Make(LongAxis(axis, kMost - 2, window, stride)).status() ==
+            absl::UnimplementedError(absl::StrCat(
+                "op \"pool\" takes fewer than 2^31 places along an axis of the image with its "
+                "padding and a window or stride, got a ",
+                axis == 0 ? "height" : "width",
+                " of 2147483645 with padding of 0 and 0, a window of ", window, " and a stride of ",
+                stride, "; use a smaller image, window or stride")));
+    }
+    PoolOptions padded = LongAxis(axis, 1, 1, 1);
+    padded.window.extent[axis] = int64_t{1} << 29;
+    padded.window.pad_before[axis] = (int64_t{1} << 29) - 1;
+    padded.window.pad_after[axis] = (int64_t{1} << 30) + 1;
+    CHECK(absl::IsUnimplemented(ops.Make(padded).status()));
+  }
 }
 
 }  // namespace
