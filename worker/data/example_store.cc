@@ -61,6 +61,16 @@ absl::StatusOr<ExampleStore> ExampleStore::Open(const DataDef& data, Split split
   return store;
 }
 
+size_t ExampleStore::AlignedBytes(int64_t n) const {
+  const auto aligned = [n](int64_t bytes_per_example) {
+    return Tensor::RoomFor(static_cast<size_t>(n * bytes_per_example));
+  };
+  const int64_t of_label = has_labels() ? labels_.num_bytes() / labels_.shape().dim(0) : 0;
+  size_t bytes = aligned(input_shape_.num_elements() * sizeof(float)) + aligned(of_label);
+  for (const int64_t units : units_) bytes += aligned(units * sizeof(float));
+  return bytes;
+}
+
 Batch ExampleStore::MakeBatch(int64_t n, const TensorMaker& make) const {
   const auto batched = [n](absl::Span<const int64_t> dims) {
     std::vector<int64_t> all = {n};

@@ -1,6 +1,7 @@
 // Examples that fit the model, kept as compact as the file has them and converted one by one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +30,9 @@ class ExampleStore {
 
   // In a batch made by MakeBatch, with its number.
   int64_t bytes_per_example() const;
+
+  // What a batch of n examples takes where each of its tensors is aligned, without their numbers.
+  size_t AlignedBytes(int64_t n) const;
 
   // A batch with room for n examples. Without labels in the files its labels are empty. `make`: its
   // tensors.

@@ -53,6 +53,11 @@ class PrefetchedPipeline final : public Pipeline {
 
   bool IsReady(GlobalStep step) const override { return prefetcher_.Has(step.value()); }
 
+  std::vector<size_t> AlignedBytes() const override {
+    return std::vector<size_t>(static_cast<size_t>(batches_.num_towers()),
+                               batches_.aligned_bytes());
+  }
+
   int64_t num_examples() const override { return batches_.num_examples(); }
   int64_t last_step() const override { return batches_.last_step(); }
 

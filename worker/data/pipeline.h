@@ -3,6 +3,7 @@
 // of the pipeline's own.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -70,6 +71,10 @@ class Pipeline {
 
   // Whether BatchesFor would not block.
   virtual bool IsReady(GlobalStep step) const = 0;
+
+  // What the batches of a step take, by tower, where each of their tensors is aligned. Empty: they
+  // are on the towers' devices, or have no size before UseShare.
+  virtual std::vector<size_t> AlignedBytes() const { return {}; }
 
   virtual int64_t num_examples() const = 0;
   // The last one that BatchesFor takes.

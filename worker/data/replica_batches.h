@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -38,6 +39,9 @@ class ReplicaBatches {
   // soon after `cancelled` has become true, with batches that nobody may use.
   void Fill(int64_t step, const std::atomic<bool>& cancelled, std::vector<Batch>* batches);
 
+  // Of one batch: ExampleStore::AlignedBytes.
+  size_t aligned_bytes() const { return store_->AlignedBytes(batch_per_tower_); }
+  int64_t num_towers() const { return towers_.count; }
   int64_t last_step() const { return source_->last_step(); }
   int64_t num_examples() const { return store_->num_examples(); }
 

@@ -26,16 +26,42 @@ absl::StatusOr<std::unique_ptr<Pipeline>> DevicePrefetcher::Create(std::unique_p
                                                                    const TowerDevices& devices,
                                                                    int64_t ahead) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::vector<DeviceQueue> queues, DeviceQueue::CreateFor(devices));
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<StepMemory> memory,
+                            Allocate(host->AlignedBytes(), devices, queues, ahead + 1));
   return std::unique_ptr<Pipeline>(
-      new DevicePrefetcher(std::move(host), devices, std::move(queues), ahead));
+      new DevicePrefetcher(std::move(host), std::move(memory), std::move(queues), ahead));
 }
 
-DevicePrefetcher::DevicePrefetcher(std::unique_ptr<Pipeline> host, const TowerDevices& devices,
+absl::StatusOr<std::vector<DevicePrefetcher::StepMemory>> DevicePrefetcher::Allocate(
+    std::span<const size_t> bytes, const TowerDevices& devices, std::span<const DeviceQueue> queues,
+    int64_t steps) {
+  LOCKSTEP_CHECK(!bytes.empty());
+  const std::vector<TensorMaker> make_host_tensor = PinnedTensorsOf(devices);
+  std::vector<StepMemory> memory(static_cast<size_t>(steps));
+  for (StepMemory& step : memory) {
+    for (size_t tower = 0; tower < bytes.size(); ++tower) {
+      BatchMemory& batch = step.by_tower.emplace_back();
+      const size_t device = devices.index_of(tower);
+      batch.stream = queues[device].stream();
+      batch.host =
+          make_host_tensor[device](DType::kUInt8, Shape({static_cast<int64_t>(bytes[tower])}));
+      absl::StatusOr<DeviceBuffer> of_device = devices.of(tower)->Allocate(bytes[tower]);
+      if (!of_device.ok()) {
+        return Annotate(of_device.status(),
+                        absl::StrCat("batches that are copied ahead, ", steps, " of ", bytes[tower],
+                                     " bytes for each tower"));
+      }
+      batch.device = *std::move(of_device);
+    }
+  }
+  return memory;
+}
+
+DevicePrefetcher::DevicePrefetcher(std::unique_ptr<Pipeline> host, std::vector<StepMemory> memory,
                                    std::vector<DeviceQueue> queues, int64_t ahead)
     : host_(std::move(host)),
-      devices_(devices),
+      memory_(std::move(memory)),
       queues_(std::move(queues)),
-      make_host_tensor_(PinnedTensorsOf(devices)),
       prefetcher_(
           ahead, host_->last_step(), [] { return std::vector<Batch>(); },
           [this](int64_t step, std::vector<Batch>* batches) {
@@ -63,7 +89,8 @@ absl::Status DevicePrefetcher::Load(int64_t step, std::vector<Batch>* batches) {
   LOCKSTEP_RETURN_IF_ERROR(status());
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Batch>* const from,
                             host_->BatchesFor(GlobalStep(step)));
-  LOCKSTEP_ASSIGN_OR_RETURN(StepMemory* const memory, MemoryFor(batches, *from));
+  StepMemory* const memory = MemoryFor(batches);
+  LOCKSTEP_CHECK(from->size() == memory->by_tower.size());
   batches->resize(from->size());
   for (size_t tower = 0; tower < from->size(); ++tower) {
     LoadBatch((*from)[tower], &memory->by_tower[tower], &(*batches)[tower]);
@@ -73,32 +100,16 @@ absl::Status DevicePrefetcher::Load(int64_t step, std::vector<Batch>* batches) {
   return status;
 }
 
-absl::StatusOr<DevicePrefetcher::StepMemory*> DevicePrefetcher::MemoryFor(
-    const std::vector<Batch>* batches, const std::vector<Batch>& from) {
-  const auto found = std::ranges::find(memory_, batches, &StepMemory::batches);
-  if (found != memory_.end()) return &*found;
-  StepMemory memory{.batches = batches};
-  for (const Batch& batch : from) {
-    LOCKSTEP_CHECK(!batch.loaded.has_value());
-    size_t bytes =
-        Tensor::RoomFor(batch.features.num_bytes()) + Tensor::RoomFor(batch.labels.num_bytes());
-    for (const Tensor& state : batch.states) bytes += Tensor::RoomFor(state.num_bytes());
-    // All batches of a pipeline are of one size.
-    const size_t tower = memory.by_tower.size();
-    BatchMemory& of_batch = memory.by_tower.emplace_back();
-    const size_t device = devices_.index_of(tower);
-    of_batch.stream = queues_[device].stream();
-    of_batch.host = make_host_tensor_[device](DType::kUInt8, Shape({static_cast<int64_t>(bytes)}));
-    absl::StatusOr<DeviceBuffer> memory_of_device = devices_.of(tower)->Allocate(bytes);
-    if (!memory_of_device.ok()) {
-      return Annotate(memory_of_device.status(), "batches that are copied ahead");
-    }
-    of_batch.device = *std::move(memory_of_device);
-  }
-  return &memory_.emplace_back(std::move(memory));
+DevicePrefetcher::StepMemory* DevicePrefetcher::MemoryFor(const std::vector<Batch>* batches) {
+  auto found = std::ranges::find(memory_, batches, &StepMemory::batches);
+  if (found == memory_.end()) found = std::ranges::find(memory_, nullptr, &StepMemory::batches);
+  LOCKSTEP_CHECK(found != memory_.end());
+  found->batches = batches;
+  return &*found;
 }
 
 void DevicePrefetcher::LoadBatch(const Batch& from, BatchMemory* memory, Batch* to) {
+  LOCKSTEP_CHECK(!from.loaded.has_value());
   if (!to->loaded.has_value()) to->loaded.emplace();
   LoadedRows& rows = *to->loaded;
   TensorView on_host;
@@ -116,6 +127,8 @@ void DevicePrefetcher::LoadBatch(const Batch& from, BatchMemory* memory, Batch* 
 TensorView DevicePrefetcher::CopyToDevice(const Tensor& from, BatchMemory* memory,
                                           TensorView* on_host) {
   const size_t bytes = from.num_bytes();
+  // All batches of a pipeline are of one size.
+  LOCKSTEP_CHECK(memory->used + Tensor::RoomFor(bytes) <= memory->host.num_bytes());
   std::byte* const here = memory->host.view().bytes().data() + memory->used;
   std::byte* const there = memory->device.get() + memory->used;
   memory->used += Tensor::RoomFor(bytes);

@@ -2,8 +2,10 @@
 // their step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -11,7 +13,6 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/tensor/tensor.h"
-#include "common/tensor/tensor_maker.h"
 #include "worker/data/pipeline.h"
 #include "worker/data/prefetcher.h"
 #include "worker/device/device.h"
@@ -27,7 +28,8 @@ class DevicePrefetcher final : public Pipeline {
 
   // Reads `host`, of which nobody else reads from now on. Has the batches of `ahead` >= 1 steps
   // beside those in use in memory of their towers' devices, which outlive the pipeline. On a host
-  // device they are there already: it needs no DevicePrefetcher.
+  // device they are there already: it needs no DevicePrefetcher. Takes all memory of the devices
+  // that it ever has: RESOURCE_EXHAUSTED where that is missing.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Create(std::unique_ptr<Pipeline> host,
                                                           const TowerDevices& devices,
                                                           int64_t ahead = kBatchesAhead);
@@ -51,29 +53,32 @@ class DevicePrefetcher final : public Pipeline {
   };
   // The memory of the batches of one step.
   struct StepMemory {
-    const std::vector<Batch>* batches = nullptr;
+    const std::vector<Batch>* batches = nullptr;  // null: of none yet
     std::vector<BatchMemory> by_tower;
   };
 
-  DevicePrefetcher(std::unique_ptr<Pipeline> host, const TowerDevices& devices,
+  DevicePrefetcher(std::unique_ptr<Pipeline> host, std::vector<StepMemory> memory,
                    std::vector<DeviceQueue> queues, int64_t ahead);
+
+  // Of `steps` steps, whose batches take so many bytes by tower.
+  static absl::StatusOr<std::vector<StepMemory>> Allocate(std::span<const size_t> bytes,
+                                                          const TowerDevices& devices,
+                                                          std::span<const DeviceQueue> queues,
+                                                          int64_t steps);
 
   // Of the prefetcher's thread.
   absl::Status Load(int64_t step, std::vector<Batch>* batches);
-  absl::StatusOr<StepMemory*> MemoryFor(const std::vector<Batch>* batches,
-                                        const std::vector<Batch>& from);
+  StepMemory* MemoryFor(const std::vector<Batch>* batches);
   static void LoadBatch(const Batch& from, BatchMemory* memory, Batch* to);
   // Enqueues the copy of a tensor. Returns where it will be; `on_host` has it already.
   static TensorView CopyToDevice(const Tensor& from, BatchMemory* memory, TensorView* on_host);
   absl::Status status() const;
 
   const std::unique_ptr<Pipeline> host_;
-  const TowerDevices devices_;
-  std::vector<StepMemory> memory_;
+  std::vector<StepMemory> memory_;  // of the step in use and those ahead
   mutable absl::Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);  // the first error
   const std::vector<DeviceQueue> queues_;        // by device
-  std::vector<TensorMaker> make_host_tensor_;    // likewise
   Prefetcher prefetcher_;                        // last: its thread uses all above
 };
 

@@ -3,7 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/tensor/tensor.h"
 #include "tests/support/cuda/fake_gpu.h"
 #include "tests/unit/worker/data/data_files.h"
 #include "tests/unit/worker/tower/models.h"
@@ -14,6 +16,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
+using lockstep::test::FakeDriver;
 
 constexpr char kModel[] = R"pb(
   input_shape: [ 4, 4, 1 ]
@@ -106,6 +109,47 @@ TEST_CASE("batches that go ahead to another memory are counted there and here") 
   CHECK_THAT(buffers_on(&cpu), Contains("got 1025 buffers of 536870912 examples"));
   // The one in use, and the one of the next step.
   CHECK_THAT(buffers_on(gpu.get()), Contains("got 1027 buffers of 536870912 examples"));
+}
+
+// What images of 4 x 4 and their labels take on a GPU.
+uint64_t BytesOnGpu(uint64_t examples) {
+  return Tensor::RoomFor(examples * 16 * sizeof(float)) +
+         Tensor::RoomFor(examples * sizeof(int32_t));
+}
+
+RegisterTaskReply OfTwoTowers(const DataDef& data) {
+  RegisterTaskReply registration;
+  *registration.mutable_job()->mutable_data() = data;
+  registration.mutable_job()->set_towers(2);
+  registration.mutable_job()->set_batch_per_tower(3);
+  registration.set_total_num_replicas(1);
+  return registration;
+}
+
+TEST_CASE("batches that go ahead to a GPU are refused when a worker joins, or have memory there") {
+  constexpr uint64_t kBatches = 2 * 2;  // in use and ahead, of two towers
+  const test::NumberedImages files(20);
+  const auto gpu = lockstep::test::MakeFakeGpu(1);
+  const RegisterTaskReply registration = OfTwoTowers(files.data);
+  const ModelGraph graph = GraphOf(kModel);
+  FakeDriver::Current().SetMemory(kBatches * BytesOnGpu(3) - 1);
+  const absl::Status refused = OpenTrainingData(registration, 0, graph, gpu.get()).status();
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK_THAT(std::string(refused.message()),
+             StartsWith(absl::StrCat("batches that are copied ahead, 2 of ", BytesOnGpu(3),
+                                     " bytes for each tower: cuda:0: no memory for ", BytesOnGpu(3),
+                                     " bytes: ")) &&
+                 Contains("bytes are free. Remedy: a smaller batch per tower"));
+  CHECK(gpu->use().memory == 0);
+  FakeDriver::Current().SetMemory(kBatches * BytesOnGpu(3));
+  const auto data = OpenTrainingData(registration, 0, graph, gpu.get());
+  REQUIRE(data.ok());
+  CHECK(gpu->use().memory == kBatches * BytesOnGpu(3));
+  for (int64_t step = 0; step < 5; ++step) {
+    CHECK(data->by_trainer[0]->BatchesFor(GlobalStep(step)).ok());
+  }
+  CHECK(gpu->use().memory == kBatches * BytesOnGpu(3));
 }
 
 TEST_CASE("a test set that has other examples than the chief has counted is refused") {

@@ -33,6 +33,7 @@ class StubbornPipeline final : public Pipeline {
     return pipeline_->BatchesFor(step);
   }
   bool IsReady(GlobalStep step) const override { return pipeline_->IsReady(step); }
+  std::vector<size_t> AlignedBytes() const override { return pipeline_->AlignedBytes(); }
   int64_t num_examples() const override { return pipeline_->num_examples(); }
   int64_t last_step() const override { return pipeline_->last_step(); }
 
