@@ -1,6 +1,7 @@
 // The endless stream of training examples: any range of its positions as rows of a batch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -25,6 +26,9 @@ class ExampleStream {
   const Shape& input_shape() const { return store_->input_shape(); }
   int64_t rows_per_sequence() const { return store_->rows_per_sequence(); }
   int64_t bytes_per_example() const { return store_->bytes_per_example(); }
+
+  // ExampleStore::AlignedBytes.
+  size_t AlignedBytes(int64_t rows) const { return store_->AlignedBytes(rows); }
 
   // Whether so many rows fit into the memory that a step or a load may take: 64 GiB.
   bool HasRoomFor(int64_t rows) const { return rows <= MostRows(); }

@@ -2,6 +2,7 @@
 // Ray's LocalSyncParallelOptimizer. common/local_sync has the rules.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -41,6 +42,9 @@ class LocalSyncParallelOptimizer {
   // tower or row.
   static absl::StatusOr<std::unique_ptr<LocalSyncParallelOptimizer>> Create(
       const LocalSyncOptions& options, const TowerDevices& devices);
+
+  // TowerData::Reserve.
+  absl::Status Reserve(size_t bytes) { return data_->Reserve(bytes); }
 
   // Replaces the load. Returns its tuples per device. The arrays of `inputs` have equally many
   // rows, and so have those of `state_inputs`; they stay as they are until the next load.

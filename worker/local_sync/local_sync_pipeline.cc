@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "common/base/philox.h"
 #include "common/base/status_macros.h"
 #include "worker/data/buffer_memory.h"
@@ -60,6 +61,14 @@ absl::StatusOr<std::unique_ptr<LocalSyncPipeline>> LocalSyncPipeline::Open(
                                  .towers = loads.towers,
                                  .state_inputs = static_cast<int64_t>(spec.state_inputs.size())},
                                 devices));
+  const absl::Status reserved =
+      optimizer->Reserve(stream.AlignedBytes(ExamplesPerLoad(schedule) / loads.towers));
+  if (absl::IsResourceExhausted(reserved)) {
+    return WithExitCode(absl::Status(reserved.code(), absl::StrCat(reserved.message(),
+                                                                   ", or a lower local_sync.load")),
+                        ExitCodeFor(reserved));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(reserved);
   return std::unique_ptr<LocalSyncPipeline>(new LocalSyncPipeline(
       options, schedule, std::move(stream), std::move(optimizer), PinnedTensors(devices.first())));
 }

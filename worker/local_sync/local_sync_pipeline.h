@@ -40,8 +40,9 @@ struct LoadReport {
 // a load. One caller at a time, except for Report.
 class LocalSyncPipeline final : public Pipeline {
  public:
-  // `devices` are those of the towers and outlive the pipeline. Errors as Pipeline::Open and
-  // LoadSchedule::Create.
+  // `devices` are those of the towers and outlive the pipeline. Takes the memory of theirs that
+  // loads need. Errors as Pipeline::Open and LoadSchedule::Create; RESOURCE_EXHAUSTED where a
+  // device has no memory for a load.
   static absl::StatusOr<std::unique_ptr<LocalSyncPipeline>> Open(
       const DataDef& data, const ExampleSpec& spec, const LocalSyncPipelineOptions& options,
       const TowerDevices& devices);

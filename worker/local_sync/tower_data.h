@@ -26,10 +26,14 @@ class TowerData {
   static absl::StatusOr<std::unique_ptr<TowerData>> Create(const TowerDevices& devices,
                                                            int64_t towers);
 
+  // Takes memory of the devices for loads that have so many bytes in each tower, their arrays
+  // aligned. RESOURCE_EXHAUSTED naming the tower. Does nothing on a host device.
+  absl::Status Reserve(size_t bytes);
+
   // Replaces what was loaded by the rows of these arrays that the plan keeps. On a host device the
   // arrays are used where they are, until the next Load; elsewhere they have been copied when this
   // returns. No work of a tower may read the rows that go. Takes memory of a device only for more
-  // rows than any load before. After an error nothing is loaded.
+  // rows than were reserved and than any load before has had. After an error nothing is loaded.
   absl::Status Load(const LoadPlan& plan, std::span<const TensorView> inputs,
                     std::span<const TensorView> state_inputs);
 
@@ -52,6 +56,8 @@ class TowerData {
   // Enqueues the copies.
   absl::Status LoadPart(size_t tower, const LoadPlan& plan, std::span<const TensorView> inputs,
                         std::span<const TensorView> state_inputs);
+  // Has memory of its device for so many bytes of a tower's part.
+  absl::Status MakeRoom(size_t tower, size_t bytes);
   // Moves a tower's part from the host to memory of its device.
   absl::Status CopyToDevice(size_t tower, Part* part);
 

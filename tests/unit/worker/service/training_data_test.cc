@@ -152,6 +152,36 @@ TEST_CASE("batches that go ahead to a GPU are refused when a worker joins, or ha
   CHECK(gpu->use().memory == kBatches * BytesOnGpu(3));
 }
 
+TEST_CASE("loads that a GPU has no memory for are refused when a worker joins") {
+  constexpr uint64_t kOfTower = 6;  // rows
+  const test::NumberedImages files(20);
+  const auto gpu = lockstep::test::MakeFakeGpu(1);
+  RegisterTaskReply registration = OfTwoTowers(files.data);
+  LocalSyncDef* const loads = registration.mutable_job()->mutable_local_sync();
+  loads->set_load(2 * kOfTower);
+  loads->set_max_per_device_batch_size(3);
+  loads->set_passes(1);
+  const ModelGraph graph = GraphOf(kModel);
+  FakeDriver::Current().SetMemory(2 * BytesOnGpu(kOfTower) - 1);
+  const absl::Status refused = OpenTrainingData(registration, 0, graph, gpu.get()).status();
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
+  CHECK_THAT(
+      std::string(refused.message()),
+      StartsWith(absl::StrCat("the load of tower 1: cuda:0: no memory for ", BytesOnGpu(kOfTower),
+                              " bytes: ")) &&
+          Contains("bytes are free. Remedy: a smaller batch per tower, or fewer towers on this "
+                   "GPU, or a lower local_sync.load"));
+  FakeDriver::Current().SetMemory(2 * BytesOnGpu(kOfTower));
+  const auto data = OpenTrainingData(registration, 0, graph, gpu.get());
+  REQUIRE(data.ok());
+  CHECK(gpu->use().memory == 2 * BytesOnGpu(kOfTower));
+  for (int64_t step = 0; step < 8; ++step) {  // into the third load
+    CHECK(data->by_trainer[0]->BatchesFor(GlobalStep(step)).ok());
+  }
+  CHECK(gpu->use().memory == 2 * BytesOnGpu(kOfTower));
+}
+
 TEST_CASE("a test set that has other examples than the chief has counted is refused") {
   const test::NumberedImages files(20, 5);
   const ModelGraph graph = GraphOf(kModel);
