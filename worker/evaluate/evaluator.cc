@@ -22,6 +22,8 @@ absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(
   if (absl::Status status = made->MakeTower({}); !status.ok()) {
     return Annotate(status, "the model for evaluations");
   }
+  // Not at the first lease: to pin memory may wait for the device, on which others train by then.
+  LOCKSTEP_RETURN_IF_ERROR(made->MakeVariables());
   made->thread_ = std::thread([evaluator = made.get()] { evaluator->Work(); });
   return made;
 }
@@ -126,7 +128,6 @@ absl::Status Evaluator::MakeVariables() {
 }
 
 absl::Status Evaluator::Prepare(const EvaluationLease& lease) {
-  if (variables_ == nullptr) LOCKSTEP_RETURN_IF_ERROR(MakeVariables());
   std::vector<int64_t> sizes = BatchSizes(lease.end() - lease.begin(), options_.batch);
   const auto is_planned = [this](int64_t size) { return absl::c_linear_search(batches_, size); };
   if (absl::c_all_of(sizes, is_planned)) return absl::OkStatus();

@@ -36,13 +36,13 @@ struct EvaluatorOptions {
   absl::Duration patience = absl::Seconds(120);  // with an unreachable ps
 };
 
-// Thread-safe. Works on a thread of its own, with a tower of its own, and variables of its own that
-// are made at the first lease.
+// Thread-safe. Works on a thread of its own, with a tower and variables of its own.
 class Evaluator {
  public:
   // What is pointed to outlives the evaluator. `on_result` tells that Results has news, on the
-  // evaluator's thread. Errors are those of Tower::Create: a tower that does not fit the device is
-  // refused here, because a lease that fails for it would be given out again for ever.
+  // evaluator's thread. Errors are those of Tower::Create and VariableCache::Create: a tower that
+  // does not fit the device is refused here, because a lease that fails for it would be given out
+  // again for ever.
   static absl::StatusOr<std::unique_ptr<Evaluator>> Create(EvaluatorOptions options,
                                                            const ModelGraph* graph,
                                                            const VariableLayout* layout,
@@ -66,7 +66,7 @@ class Evaluator {
   // Makes a tower for batches of `sizes`, besides those of the whole test set.
   absl::Status MakeTower(std::vector<int64_t> sizes);
   absl::Status MakeVariables();
-  // Makes the variables, and the tower for this lease, where they are not there yet.
+  // Makes a tower for this lease, where that of the whole test set does not take its batches.
   absl::Status Prepare(const EvaluationLease& lease);
   absl::StatusOr<EvaluationResult> Evaluate(const EvaluationLease& lease);
   // What the batch reads, of exactly this version.

@@ -1,6 +1,7 @@
 // Evaluation of leases, with variables from parameter servers in this process.
 #include "worker/evaluate/evaluator.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "chief/plan/place.h"
 #include "common/base/exit_code.h"
 #include "common/job/example_spec.h"
+#include "tests/support/deferred_device.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/thread_timer.h"
 #include "tests/unit/worker/evaluate/fakes.h"
@@ -143,6 +145,33 @@ TEST_CASE("a model that the device has no memory for is refused before there is 
   CHECK(ExitCodeFor(refused) == ExitCode::kBadConfiguration);
   CHECK_THAT(std::string(refused.message()), Catch::StartsWith("the model for evaluations: "));
   CHECK(f.shards.pulls() == 0);
+}
+
+// Counts what it has pinned.
+class PinningDevice final : public lockstep::test::DeferredDevice {
+ public:
+  PinningDevice() : DeferredDevice(/*threads=*/1, /*seed=*/1) {}
+  absl::StatusOr<DeviceBuffer> AllocatePinned(size_t bytes) override {
+    ++pinned;
+    return DeferredDevice::AllocatePinned(bytes);
+  }
+  std::atomic<int> pinned = 0;
+};
+
+TEST_CASE("the host's memory for a device's variables is pinned before there is a lease") {
+  Fixture f;
+  PinningDevice device;
+  EvaluatorOptions options = f.Options();
+  options.device = &device;
+  absl::Notification done;
+  const auto evaluator = *Evaluator::Create(options, &f.graph, &f.layout, f.shards.pointers(),
+                                            &f.timer, f.test_set.get(), [&] { done.Notify(); });
+  const int pinned = device.pinned;
+  CHECK(f.shards.pulls() == 0);
+  evaluator->SetLeases(LeaseOf(7, 0, 0, 40));
+  done.WaitForNotification();
+  CHECK(evaluator->Results().size() == 1);
+  CHECK(device.pinned == pinned);
 }
 
 TEST_CASE("a lease that waits for its version lets the evaluator end, without a result") {
