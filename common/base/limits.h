@@ -83,9 +83,9 @@ inline constexpr uint64_t kMaxParkedBytes = uint64_t{512} << 20;
 // worker requests one version, and one to evaluate. For small shards the limit is in bytes.
 inline constexpr uint64_t kMaxUnreadVersionsOfWorker = 4;
 inline constexpr uint64_t kMinUnreadBytesOfWorker = uint64_t{64} << 20;
-// Versions that are kept only because replies to any workers refer to them. Above this number,
-// workers with unread replies get no more.
-inline constexpr uint64_t kMaxUnreadVersions = 16;
+// Bytes of a variable's other versions, where unread replies to the worker keep one of them. They
+// are copied: four messages of 1 MiB, as a client has in flight.
+inline constexpr uint64_t kMaxUnreadCopyBytes = uint64_t{4} << 20;
 // Grants of an asynchronous job: a chief has one, or two while another takes over.
 inline constexpr size_t kMaxParkedGrants = 16;
 // Calls of standby chiefs. Those of processes that have died stay until the chief's lease ends.

@@ -50,7 +50,6 @@ std::shared_ptr<BufferPool> BufferPool::Create(DType dtype, const Shape& shape,
                                                std::vector<SharedBuffer> shared, TensorMaker make) {
   LOCKSTEP_CHECK(shared.size() <= kMaxShared);
   std::shared_ptr<BufferPool> pool(new BufferPool(dtype, shape, std::move(make)));
-  pool->num_shared_ = static_cast<int>(shared.size());
   for (SharedBuffer& buffer : shared) {
     PutInto(pool->free_shared_,
             std::make_unique<ValueBuffer>(BufferIn(std::move(buffer), dtype, shape)));

@@ -6,7 +6,6 @@
 // is used before any other; a sequence lock tells them what is there.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -60,8 +59,6 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   // Shared and made, free and in use.
   int num_buffers() const { return num_buffers_.load(); }
-  // Of them, those that exist only because readers hold others.
-  int num_extra() const { return std::max(0, num_buffers_.load() - num_shared_ - kKept); }
 
  private:
   BufferPool(DType dtype, const Shape& shape, TensorMaker make)
@@ -73,7 +70,6 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   const DType dtype_;
   const Shape shape_;
   const TensorMaker make_;
-  int num_shared_ = 0;
   // Where there is no buffer, null. Shared ones are never released.
   std::array<std::atomic<ValueBuffer*>, kMaxShared> free_shared_ = {};
   std::array<std::atomic<ValueBuffer*>, kKept> free_ = {};

@@ -90,8 +90,6 @@ class Variable {
   std::shared_ptr<ValueBuffer> TakeCopy();
   // What is in these buffers, the second of which may be null, as the version after the newest.
   NextValue Finish(std::shared_ptr<ValueBuffer> value, std::shared_ptr<ValueBuffer> narrow) const;
-  // Bytes of versions that exist only because somebody still reads them.
-  uint64_t ExtraBytes() const { return static_cast<uint64_t>(pool_->num_extra()) * num_bytes_; }
   absl::Span<const MutableTensorView> slots() const { return slot_views_; }
   // Of the slot at this index: stays beyond the variable for as long as it is held.
   std::shared_ptr<const Tensor> slot(size_t index) const { return slots_[index]; }

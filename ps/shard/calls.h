@@ -239,6 +239,7 @@ struct PulledPiece {
   std::shared_ptr<const SharedTable> table;
   // The same; there are no bytes, and no owner, before they are copied.
   std::shared_ptr<const TensorSnapshot> snapshot = nullptr;
+  bool is_to_copy = false;            // so that the reply keeps no version
   const SeqLock* seq_lock = nullptr;  // by reference
 };
 
@@ -248,7 +249,8 @@ struct PullResult {
   bool by_reference = false;
   // Of a result that is not by reference: counts its bytes as not read, for as long as it exists.
   std::shared_ptr<const void> pin = nullptr;
-  std::vector<float> scalars = {};  // of a pull of a slot
+  std::shared_ptr<const void> copy_pin = nullptr;  // the same, of those that are copied
+  std::vector<float> scalars = {};                 // of a pull of a slot
 };
 
 struct DequeueArguments {

@@ -101,6 +101,8 @@ void ParkedPulls::Retry(const AwaitedPart& part, absl::FunctionRef<Attempt(Parke
     Attempt outcome = attempt(&entries_[at].pull);
     if (auto* const result = std::get_if<PullResult>(&outcome)) {
       Answer(at, std::move(*result), deferred);
+    } else if (auto* const error = std::get_if<absl::Status>(&outcome)) {
+      Answer(at, std::move(*error), deferred);
     } else {
       entries_[at].part = std::get<AwaitedPart>(outcome);
       Link(at);

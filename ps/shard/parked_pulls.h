@@ -51,14 +51,14 @@ struct AwaitedPart {
 // Not thread-safe. Parking and answering allocate nothing once as many pulls have waited before.
 class ParkedPulls {
  public:
-  using Attempt = std::variant<PullResult, AwaitedPart>;
+  using Attempt = std::variant<PullResult, AwaitedPart, absl::Status>;
 
   // Returns the pull's number for Cancel. The same pull by the same worker, if it waits already, is
   // answered UNAVAILABLE. RESOURCE_EXHAUSTED: too many wait; `pull` is left to the caller.
   absl::StatusOr<uint64_t> Park(ParkedPull* pull, const AwaitedPart& part,
                                 DeferredCallbacks* deferred);
-  // Answers those that wait for `part` and can be answered: `attempt` returns the result, or the
-  // part for which the pull has to wait on.
+  // Answers those that wait for `part` and can be answered: `attempt` returns the result, the part
+  // for which the pull has to wait on, or an error.
   void Retry(const AwaitedPart& part, absl::FunctionRef<Attempt(ParkedPull*)> attempt,
              DeferredCallbacks* deferred);
   // Answers it CANCELLED if it still waits.
@@ -110,7 +110,7 @@ class ParkedPulls {
 struct Readers {
   ParkedPulls parked;
   uint64_t num_answered = 0;  // pulls, with values
-  // Bytes in replies that a worker has not read: each keeps the version that it shows.
+  // Bytes in replies that a worker has not read, and in those that it waits for.
   absl::flat_hash_map<WorkerIndex, std::shared_ptr<std::atomic<uint64_t>>> unread;
 };
 

@@ -142,6 +142,7 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
   });
   if (EpochState* const state = gate_.state()) {
     state->mu.AssertHeld();
+    state->reader.ForgetUnread(has_left);
     if (state->AnyCopy() == nullptr && !view.makes_copy) view_.GoOnAlone();
     if (std::shared_ptr<CopyTarget> left = UpdateCopy(/*is_new=*/true, state)) {
       deferred->Answer<bool>(

@@ -245,7 +245,6 @@ void StepApplier::Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue>
       state_->driver->AddStatistic(Summary(entry, *next[i].value, gradients.size()));
     }
     state_->variables.entries[variable]->variable.Publish(std::move(next[i]));
-    state_->reader.OnPublished(variable);
     for (HeldGradient& held : gradients) {
       state_->receiver.Release(variable, std::move(held.gradient), deferred);
     }

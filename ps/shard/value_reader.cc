@@ -1,8 +1,6 @@
 #include "ps/shard/value_reader.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,10 +9,9 @@
 #include "common/base/job_over.h"
 #include "common/base/limits.h"
 #include "common/base/status_macros.h"
-#include "common/tensor/gather_rows.h"
-#include "common/tensor/half_copy.h"
 #include "common/tensor/half_width.h"
 #include "common/tensor/seq_lock.h"
+#include "ps/shard/copied_values.h"
 #include "ps/shard/kept_values.h"
 #include "ps/shard/read_values.h"
 
@@ -96,117 +93,6 @@ PullResult ReadShown(const EpochVariables& variables, const ParkedPull& pull) {
   });
 }
 
-bool IsCopied(const ResolvedPiece& piece, const PulledPiece& pulled) {
-  return !piece.rows.empty() || pulled.table != nullptr || pulled.snapshot != nullptr;
-}
-
-// As elements of a type of half the width, some at a time. The piece may begin and end inside one.
-void CopyNarrowed(const ResolvedPiece& piece, const TensorSnapshot& snapshot, std::byte* to) {
-  constexpr size_t kElementsAtATime = 4096;
-  std::array<float, kElementsAtATime> wide;
-  std::array<uint16_t, kElementsAtATime> narrow;
-  const uint64_t end = piece.offset + piece.size;
-  size_t count = 0;
-  for (uint64_t first = piece.offset / sizeof(uint16_t); first * sizeof(uint16_t) < end;
-       first += count) {
-    const uint64_t begin_byte = first * sizeof(uint16_t);
-    count = std::min<uint64_t>(kElementsAtATime, (end - begin_byte + 1) / sizeof(uint16_t));
-    const std::span<float> elements = std::span(wide).first(count);
-    snapshot.CopyBytes(first * sizeof(float), std::as_writable_bytes(elements));
-    Narrow(elements, piece.type, narrow.data());
-    const uint64_t from = std::max(piece.offset, begin_byte);
-    const uint64_t until = std::min(end, begin_byte + count * sizeof(uint16_t));
-    std::memcpy(to + (from - piece.offset),
-                reinterpret_cast<const std::byte*>(narrow.data()) + (from - begin_byte),
-                until - from);
-  }
-}
-
-void CopySnapshot(const ResolvedPiece& piece, const TensorSnapshot& snapshot,
-                  std::span<std::byte> to) {
-  if (!piece.rows.empty()) {
-    snapshot.CopyRows(piece.rows, piece.size / piece.rows.size(), to.data());
-  } else if (piece.type == snapshot.dtype()) {
-    snapshot.CopyBytes(piece.offset, to);
-  } else {
-    CopyNarrowed(piece, snapshot, to.data());
-  }
-}
-
-bool CopyPiece(const ResolvedPiece& piece, const PulledPiece& pulled, GlobalStep version,
-               std::span<std::byte> to) {
-  if (pulled.snapshot != nullptr) {
-    CopySnapshot(piece, *pulled.snapshot, to);
-    return true;
-  }
-  if (pulled.table == nullptr) {
-    GatherRows(pulled.bytes.data(), piece.size / piece.rows.size(), piece.rows, to.data());
-    return true;
-  }
-  absl::ReaderMutexLock lock(&pulled.table->mutex);
-  const Table& table = *pulled.table->table;
-  if (piece.rows.empty()) return table.CopyBytes(version, piece.offset, to);
-  return table.CopyRows(version, piece.rows, to.data());
-}
-
-bool MayBeCopied(const PullArguments& arguments, absl::Span<const ResolvedPiece> pieces) {
-  return arguments.averages || !arguments.slot.empty() ||
-         std::ranges::any_of(pieces, &ResolvedPiece::is_sparse);
-}
-
-// `result` has the whole value for each piece that names rows, or is of a table or a snapshot.
-// Replaces it by a copy of what the piece names, so that a reply keeps no more than that, and the
-// table may change while it travels. UNAVAILABLE: the rows of that version are no longer kept;
-// RESOURCE_EXHAUSTED: there is no memory.
-absl::Status CopyOut(absl::Span<const ResolvedPiece> pieces, PullResult* result) {
-  int64_t total = 0;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    if (IsCopied(pieces[i], result->pieces[i])) total += static_cast<int64_t>(pieces[i].size);
-  }
-  std::optional<Tensor> made = Tensor::TryMake(DType::kUInt8, Shape({total}));
-  if (!made.has_value()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("there is no memory for ", total, " bytes of pulled values. Pull again"));
-  }
-  const auto copies = std::make_shared<Tensor>(*std::move(made));
-  std::span<std::byte> left = copies->view().bytes();
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    PulledPiece& pulled = result->pieces[i];
-    if (!IsCopied(pieces[i], pulled)) continue;
-    const std::span<std::byte> copy = left.first(pieces[i].size);
-    if (!CopyPiece(pieces[i], pulled, result->version, copy)) {
-      return absl::UnavailableError(
-          absl::StrCat("variable ", pulled.variable.value(), ": version ", result->version.value(),
-                       " was changed before it could be copied. Pull again"));
-    }
-    pulled.bytes = copy;
-    pulled.owner = copies;
-    pulled.table = nullptr;
-    pulled.snapshot = nullptr;
-    left = left.subspan(copy.size());
-  }
-  return absl::OkStatus();
-}
-
-std::shared_ptr<const void> Pin(std::shared_ptr<std::atomic<uint64_t>> unread, uint64_t bytes) {
-  unread->fetch_add(bytes, std::memory_order_relaxed);
-  std::atomic<uint64_t>* const count = unread.get();
-  return std::shared_ptr<const void>(count, [unread = std::move(unread), bytes](const void*) {
-    unread->fetch_sub(bytes, std::memory_order_relaxed);
-  });
-}
-
-// The thread that answers copies, without the lock.
-Callback<PullResult> AfterCopying(std::shared_ptr<const std::vector<ResolvedPiece>> pieces,
-                                  Callback<PullResult> done) {
-  return [pieces = std::move(pieces),
-          done = std::move(done)](absl::StatusOr<PullResult> result) mutable {
-    absl::Status copied;
-    if (result.ok() && !result->by_reference) copied = CopyOut(*pieces, &*result);
-    done(copied.ok() ? std::move(result) : copied);
-  };
-}
-
 }  // namespace
 
 void ValueReader::Pull(const PullArguments& arguments, std::vector<ResolvedPiece> pieces,
@@ -215,8 +101,6 @@ void ValueReader::Pull(const PullArguments& arguments, std::vector<ResolvedPiece
                   std::make_shared<const std::vector<ResolvedPiece>>(std::move(pieces)),
                   std::move(done), arguments.kept_bytes};
   pull.by_reference = arguments.accepts_references && !IsHalfWidth(arguments.wire_type);
-  if (MayBeCopied(arguments, *pull.pieces))
-    pull.done = AfterCopying(pull.pieces, std::move(pull.done));
   if (!pull.by_reference) {
     auto pin = PinUnread(arguments.worker.worker, *pull.pieces);
     if (!pin.ok()) return deferred->Answer<PullResult>(std::move(pull.done), pin.status());
@@ -224,15 +108,17 @@ void ValueReader::Pull(const PullArguments& arguments, std::vector<ResolvedPiece
   }
   if (!arguments.slot.empty() || arguments.averages) {
     auto result = ReadKept(variables_, snapshots_, to_store_, arguments, *pull.pieces);
-    if (result.ok()) {
-      result->pin = std::move(pull.pin);
-      ++readers_.num_answered;
-    }
+    absl::Status status = result.status();
+    if (status.ok()) status = Finish(&pull, &*result);
+    if (!status.ok()) result = std::move(status);
     return deferred->Answer<PullResult>(std::move(pull.done), std::move(result));
   }
   ParkedPulls::Attempt attempt = TryPull(&pull);
   if (auto* const result = std::get_if<PullResult>(&attempt)) {
     return deferred->Answer<PullResult>(std::move(pull.done), std::move(*result));
+  }
+  if (auto* const error = std::get_if<absl::Status>(&attempt)) {
+    return deferred->Answer<PullResult>(std::move(pull.done), std::move(*error));
   }
   const absl::Status parked =
       Park(&pull, std::get<AwaitedPart>(attempt), is_over, arguments.ticket.get(), deferred);
@@ -246,7 +132,7 @@ absl::StatusOr<std::shared_ptr<const void>> ValueReader::PinUnread(
   uint64_t wanted = 0;
   for (const ResolvedPiece& piece : pieces) wanted += piece.size;
   const uint64_t bytes = unread->load(std::memory_order_relaxed);
-  if (bytes == 0) return Pin(unread, wanted);
+  if (bytes == 0) return CountBytes(unread, wanted);
   const uint64_t shard_bytes = variables_.catalog.num_bytes();
   const uint64_t most =
       std::max(limits::kMinUnreadBytesOfWorker, limits::kMaxUnreadVersionsOfWorker * shard_bytes);
@@ -256,16 +142,7 @@ absl::StatusOr<std::shared_ptr<const void>> ValueReader::PinUnread(
                      " bytes of values that it pulled, and asks for ", wanted, " more; at most ",
                      most, " may wait. Read the replies, then pull again"));
   }
-  const uint64_t most_extra =
-      std::max(limits::kMinUnreadBytesOfWorker, limits::kMaxUnreadVersions * shard_bytes);
-  if (extra_bytes_ > most_extra) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("worker ", worker.value(), ": it has not read ", bytes,
-                     " bytes of values that it pulled, and replies to all workers keep ",
-                     extra_bytes_, " bytes of old versions; at most ", most_extra,
-                     " may be kept. Read the replies, then pull again"));
-  }
-  return Pin(unread, wanted);
+  return CountBytes(unread, wanted);
 }
 
 absl::Status ValueReader::Park(ParkedPull* pull, const AwaitedPart& part, bool is_over,
@@ -285,12 +162,69 @@ ParkedPulls::Attempt ValueReader::TryPull(ParkedPull* pull) {
   ParkedPulls::Attempt attempt = ReadVersion(pull);
   auto* const result = std::get_if<PullResult>(&attempt);
   if (result == nullptr) return attempt;
-  ++readers_.num_answered;
   if (pull->by_reference && !variables_.shared_values.bytes.empty()) {
     ReferTo(variables_.shared_values, result);
   }
-  if (!result->by_reference) result->pin = std::move(pull->pin);
+  absl::Status status = Finish(pull, result);
+  if (!status.ok()) return status;
   return attempt;
+}
+
+absl::Status ValueReader::Finish(ParkedPull* pull, PullResult* result) {
+  if (!result->by_reference) {
+    LOCKSTEP_RETURN_IF_ERROR(KeepUnread(*pull, result));
+    result->pin = std::move(pull->pin);
+    for (size_t i = 0; i < result->pieces.size(); ++i) {
+      if (!IsCopied((*pull->pieces)[i], result->pieces[i])) continue;
+      pull->done = AfterCopying(pull->pieces, std::move(pull->done));
+      break;
+    }
+  }
+  ++readers_.num_answered;
+  return absl::OkStatus();
+}
+
+absl::Status ValueReader::KeepUnread(const ParkedPull& pull, PullResult* result) {
+  const WorkerIdentity& worker = pull.worker;
+  UnreadVersions& unread =
+      unread_
+          .try_emplace({worker.worker, worker.incarnation, worker.tower}, variables_.entries.size())
+          .first->second;
+  const bool is_kept = snapshots_.Find(result->version) != nullptr;
+  uint64_t copied = 0;       // of versions that the reply might keep
+  uint64_t only_copied = 0;  // of what no reply refers to
+  for (size_t i = 0; i < result->pieces.size(); ++i) {
+    const ResolvedPiece& piece = (*pull.pieces)[i];
+    PulledPiece& pulled = result->pieces[i];
+    // The rows of a batch, of which the limit is that of all unread bytes.
+    if (!piece.rows.empty()) continue;
+    const Variable& variable = variables_.entries[piece.variable]->variable;
+    if (IsCopied(piece, pulled)) {
+      only_copied += piece.size;
+    } else if (is_kept && variable.newest_version() > result->version.next()) {
+      // For an evaluation, beside the version that the worker trains with.
+      pulled.is_to_copy = true;
+      only_copied += piece.size;
+    } else if (auto kept = unread.Keep(piece.variable, pulled.owner)) {
+      pulled.owner = std::move(kept);
+    } else {
+      pulled.is_to_copy = true;
+      copied += piece.size;
+    }
+  }
+  const uint64_t bytes = copied + only_copied;
+  if (bytes == 0) return absl::OkStatus();
+  result->copy_pin = copied == 0 ? unread.PinOnlyCopy(bytes) : unread.PinCopy(bytes);
+  if (result->copy_pin != nullptr) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "worker ", worker.worker.value(), ": replies that it has not read keep other versions, and ",
+      unread.copied_bytes(), " bytes of copies beside them; it asks for ", bytes, " more; at most ",
+      limits::kMaxUnreadCopyBytes, " may wait. Read the replies, then pull again"));
+}
+
+void ValueReader::ForgetUnread(absl::FunctionRef<bool(WorkerIndex, Incarnation)> has_left) {
+  absl::erase_if(unread_,
+                 [&](const auto& of) { return has_left(of.first.worker, of.first.incarnation); });
 }
 
 ParkedPulls::Attempt ValueReader::ReadVersion(ParkedPull* waiting) const {
@@ -329,12 +263,6 @@ ParkedPulls::Attempt ValueReader::ReadVersion(ParkedPull* waiting) const {
   return ReadValues(variables_, version, *pull.pieces, [&](const ResolvedPiece& piece) {
     return KeptTensor{variable_of(piece).At(version)};
   });
-}
-
-void ValueReader::OnPublished(size_t variable) {
-  VariableEntry& entry = *variables_.entries[variable];
-  const uint64_t before = std::exchange(entry.extra_bytes, entry.variable.ExtraBytes());
-  extra_bytes_ += entry.extra_bytes - before;
 }
 
 void ValueReader::RetryPulls(size_t variable, DeferredCallbacks* deferred) {

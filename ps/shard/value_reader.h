@@ -3,10 +3,15 @@
 #pragma once
 
 #include <memory>
+#include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "ps/shard/parked_pulls.h"
 #include "ps/shard/snapshot_store.h"
 #include "ps/shard/stored_version.h"
+#include "ps/shard/unread_versions.h"
 #include "ps/shard/variable_entry.h"
 
 namespace lockstep::ps {
@@ -22,18 +27,36 @@ class ValueReader {
   // Answers the pull, with values or an error, or parks it; with `is_over` it parks none.
   void Pull(const PullArguments& arguments, std::vector<ResolvedPiece> pieces, bool is_over,
             Callback<PullResult> done, DeferredCallbacks* deferred);
-  // Counts the bytes of the variable's older versions that replies keep.
-  void OnPublished(size_t variable);
   // Answers the pulls that wait for the newest version of the variable.
   void RetryPulls(size_t variable, DeferredCallbacks* deferred);
   // Answers the pulls that wait for a chunk of the version after it.
   void RetryPulls(size_t variable, size_t chunk, DeferredCallbacks* deferred);
+  // Drops what it knows of the unread replies to replicas of which `has_left` is true.
+  void ForgetUnread(absl::FunctionRef<bool(WorkerIndex worker, Incarnation incarnation)> has_left);
 
  private:
+  struct Replica {
+    WorkerIndex worker;
+    Incarnation incarnation;
+    uint32_t tower = 0;
+
+    friend bool operator==(const Replica&, const Replica&) = default;
+    template <typename H>
+    friend H AbslHashValue(H state, const Replica& replica) {
+      return H::combine(std::move(state), replica.worker, replica.incarnation, replica.tower);
+    }
+  };
+
   // Counts the bytes of the pull as unread while the result exists. RESOURCE_EXHAUSTED: too many.
   absl::StatusOr<std::shared_ptr<const void>> PinUnread(WorkerIndex worker,
                                                         const std::vector<ResolvedPiece>& pieces);
-  // Returns the result, counted as answered, or the part for which the pull has to wait.
+  // Counts the versions that the result keeps, and has it copied where it may keep none.
+  // RESOURCE_EXHAUSTED: more copies are unread than may be.
+  absl::Status KeepUnread(const ParkedPull& pull, PullResult* result);
+  // Counts the result as answered, and what it keeps as unread. The pull's callback copies what is
+  // to be copied.
+  absl::Status Finish(ParkedPull* pull, PullResult* result);
+  // Returns the result, counted as answered, an error, or the part for which the pull has to wait.
   ParkedPulls::Attempt TryPull(ParkedPull* pull);
   ParkedPulls::Attempt ReadVersion(ParkedPull* pull) const;
   absl::Status Park(ParkedPull* pull, const AwaitedPart& part, bool is_over, PullTicket* ticket,
@@ -43,7 +66,7 @@ class ValueReader {
   const SnapshotStore& snapshots_;
   const VersionsToStore& to_store_;
   Readers& readers_;
-  uint64_t extra_bytes_ = 0;  // sum of Variable::ExtraBytes at each variable's last publication
+  absl::flat_hash_map<Replica, UnreadVersions> unread_;
 };
 
 }  // namespace lockstep::ps

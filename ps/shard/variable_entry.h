@@ -44,7 +44,6 @@ struct VariableEntry {
   std::unique_ptr<CopyOnWrite> table_copies = nullptr;
 
   // Guarded by the shard's lock.
-  uint64_t extra_bytes = 0;  // as ValueReader counts them
   // With chunks applied. Those who have claimed one apply it without the lock; once the gradients
   // are taken the update belongs to the operation that took them.
   std::optional<DenseUpdate> early = {};

@@ -1,5 +1,6 @@
 // Which values a pull gets, and when.
 #include <catch2/catch.hpp>
+#include <deque>
 
 #include "absl/strings/match.h"
 #include "common/base/limits.h"
@@ -84,7 +85,7 @@ TEST_CASE("a worker that does not read its replies gets no more of them, others 
   }
   CHECK(absl::IsResourceExhausted(last));
   CHECK(absl::StrContains(last.message(), "worker 0"));
-  CHECK(unread.size() == limits::kMaxUnreadVersionsOfWorker + 1);  // and the refusal
+  CHECK(unread.size() == 2);  // and the refusal
   const auto version = h.shard.GetView().shard_step.value();
   CHECK(h.Pull(1, version, {{VariableId(0)}}).status().ok());
   unread.clear();
@@ -101,7 +102,7 @@ TEST_CASE("pulls of versions to come count like replies that are not read") {
   CHECK(absl::IsResourceExhausted(waiting[4].status()));
 }
 
-TEST_CASE("versions that replies keep are bounded over all workers") {
+TEST_CASE("replies to a worker keep one version, whatever it asks for of others") {
   constexpr uint32_t kWorkers = 12;
   Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), kWorkers, 1));
   std::vector<test::Reply<PullResult>> unread;
@@ -116,13 +117,101 @@ TEST_CASE("versions that replies keep are bounded over all workers") {
     h.Grant(step, 1);
     h.Push(0, step + 1, step, 0, std::vector<float>(kLarge, 1));
   }
-  CHECK(refused > 0);
-  // Two more are in buffers that a variable has anyway. The last reply's version exceeds the limit
-  // when the next one is there.
-  CHECK(unread.size() == limits::kMaxUnreadVersions + 3);
+  CHECK(refused == 2 * kWorkers);
+  CHECK(unread.size() == kWorkers);
   // Who has read everything is served.
   unread.clear();
   CHECK(h.Pull(1, 3 * kWorkers, {{VariableId(0)}}).status().ok());
+}
+
+// A piece of the first variable.
+PullPiece PieceOf(uint64_t size, uint64_t number = 0) {
+  return {VariableId(0), number * size, size};
+}
+
+bool RefersToVersion(const test::Reply<PullResult>& reply) {
+  const PulledPiece& piece = reply->pieces[0];
+  return piece.owner->num_bytes() > piece.size;
+}
+
+// 2 MiB of values.
+constexpr int64_t kMedium = 512 << 10;
+
+// Worker 1 makes the step.
+void MakeStep(Harness* h, int64_t step, int64_t elements) {
+  h->Grant(step, 1);
+  h->Push(1, static_cast<uint64_t>(step) + 1, step, 0,
+          std::vector<float>(static_cast<size_t>(elements), 1));
+}
+
+TEST_CASE("a reply copies what it has of another version than the one that is unread") {
+  constexpr uint64_t kPiece = uint64_t{256} << 10;
+  constexpr int kCopies = limits::kMaxUnreadCopyBytes / kPiece;
+  Harness h(PlanOf(PlacementOf({{"w", {kMedium}}}), 2, 1));
+  std::vector<test::Reply<PullResult>> unread;
+  for (int64_t step = 0; step <= kCopies; ++step) {
+    unread.push_back(h.Pull(0, step, {PieceOf(kPiece)}));
+    REQUIRE(unread.back().status().ok());
+    CHECK(unread.back()->version == GlobalStep(step));
+    CHECK(test::ValuesOf(unread.back()->pieces[0]).back() == static_cast<float>(-step));
+    CHECK(RefersToVersion(unread.back()) == (step == 0));
+    MakeStep(&h, step, kMedium);
+  }
+  const auto refused = h.Pull(0, kCopies + 1, {PieceOf(kPiece)});
+  CHECK(absl::IsResourceExhausted(refused.status()));
+  CHECK(absl::StrContains(refused.status().message(), "worker 0"));
+  CHECK(RefersToVersion(h.Pull(1, kCopies + 1, {PieceOf(kPiece)})));
+  // A copy that has been read makes room for the next one; all of them, for a version.
+  unread.pop_back();
+  CHECK(h.Pull(0, kCopies + 1, {PieceOf(kPiece)}).status().ok());
+  unread.clear();
+  CHECK(RefersToVersion(h.Pull(0, kCopies + 1, {PieceOf(kPiece)})));
+}
+
+TEST_CASE("a pull that waits is answered with a copy while another version is unread") {
+  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), 2, 1));
+  const auto unread = h.Pull(0, 0, {PieceOf(4)});
+  const auto small = h.Pull(0, 1, {PieceOf(4)});
+  const auto large = h.Pull(0, 1, {PieceOf(limits::kMaxUnreadCopyBytes)});
+  CHECK(small.IsParked());
+  CHECK(large.IsParked());
+  MakeStep(&h, 0, kLarge);
+  REQUIRE(small.status().ok());
+  CHECK_FALSE(RefersToVersion(small));
+  CHECK(test::ValuesOf(small->pieces[0]) == std::vector<float>{-1});
+  CHECK(absl::IsResourceExhausted(large.status()));
+}
+
+TEST_CASE("a worker that reads more slowly than others make steps gets on") {
+  constexpr uint64_t kPiece = uint64_t{1} << 20;
+  constexpr int kWindow = 4;  // as a client's
+  Harness h(PlanOf(PlacementOf({{"w", {kMedium}}}), 2, 1));
+  std::deque<test::Reply<PullResult>> unread;
+  for (int64_t step = 0; step < 40; ++step) {
+    if (unread.size() == kWindow) unread.pop_front();
+    unread.push_back(h.Pull(0, step, {PieceOf(kPiece, static_cast<uint64_t>(step) % 2)}));
+    REQUIRE(unread.back().status().ok());
+    MakeStep(&h, step, kMedium);
+  }
+}
+
+TEST_CASE("an old version that is kept is copied, of any size") {
+  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), 2, 1));
+  for (int64_t step = 0; step < 3; ++step) {
+    h.Grant({.command = kCommand,
+             .step = GlobalStep(step),
+             .required = 1,
+             .learning_rate = 1.0f,
+             .keep_values = step == 0});
+    h.Push(1, static_cast<uint64_t>(step) + 1, step, 0, std::vector<float>(kLarge, 1));
+  }
+  constexpr uint64_t kPiece = uint64_t{8} << 20;
+  const auto kept = h.Pull(0, 1, {PieceOf(kPiece)});
+  REQUIRE(kept.status().ok());
+  CHECK_FALSE(RefersToVersion(kept));
+  CHECK(test::ValuesOf(kept->pieces[0]).back() == -1);
+  CHECK(absl::IsResourceExhausted(h.Pull(0, 1, {PieceOf(kPiece)}).status()));
+  CHECK(RefersToVersion(h.Pull(0, 3, {PieceOf(kPiece)})));
 }
 
 TEST_CASE("malformed pulls are refused") {

@@ -1,0 +1,46 @@
+#include "ps/shard/unread_versions.h"
+
+#include <utility>
+
+#include "common/base/limits.h"
+
+namespace lockstep::ps {
+
+std::shared_ptr<const void> CountBytes(std::shared_ptr<std::atomic<uint64_t>> count,
+                                       uint64_t bytes) {
+  count->fetch_add(bytes, std::memory_order_relaxed);
+  std::atomic<uint64_t>* const counted = count.get();
+  return std::shared_ptr<const void>(counted, [count = std::move(count), bytes](const void*) {
+    count->fetch_sub(bytes, std::memory_order_relaxed);
+  });
+}
+
+UnreadVersions::UnreadVersions(size_t num_variables) : kept_(num_variables) {}
+
+std::shared_ptr<const Tensor> UnreadVersions::Keep(size_t variable,
+                                                   std::shared_ptr<const Tensor> value) {
+  std::shared_ptr<const Tensor> unread = kept_[variable].lock();
+  if (unread != nullptr && unread != value) return nullptr;
+  if (unread == nullptr) {
+    // Replies share this pointer to the pointer. It goes with the last of them.
+    const Tensor* const tensor = value.get();
+    unread = std::shared_ptr<const Tensor>(
+        std::make_shared<const std::shared_ptr<const Tensor>>(std::move(value)), tensor);
+    kept_[variable] = unread;
+  }
+  return unread;
+}
+
+std::shared_ptr<const void> UnreadVersions::PinCopy(uint64_t bytes) {
+  const uint64_t unread = copied_bytes();
+  const bool has_room =
+      unread <= limits::kMaxUnreadCopyBytes && bytes <= limits::kMaxUnreadCopyBytes - unread;
+  return has_room ? CountBytes(copied_, bytes) : nullptr;
+}
+
+std::shared_ptr<const void> UnreadVersions::PinOnlyCopy(uint64_t bytes) {
+  const bool is_first = copied_bytes() == 0;
+  return is_first ? CountBytes(copied_, bytes) : PinCopy(bytes);
+}
+
+}  // namespace lockstep::ps

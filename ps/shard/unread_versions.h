@@ -1,0 +1,41 @@
+// UnreadVersions limits what the unread replies to one replica keep in memory: one version of each
+// variable, and copies of a few bytes of other versions.
+//
+// A reply refers to the value of a whole variable, however little of it the reply shows. A replica
+// pushes the gradient of a version once it has read that version. So the version that it keeps
+// takes the memory of the gradient that it does not push.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/tensor/tensor.h"
+
+namespace lockstep::ps {
+
+// Not thread-safe. What it returns may be released on any thread, and after it is gone.
+class UnreadVersions {
+ public:
+  explicit UnreadVersions(size_t num_variables);
+
+  // Returns a pointer to `value` that counts as unread while copies of it exist. Null: unread
+  // replies keep another value of the variable.
+  std::shared_ptr<const Tensor> Keep(size_t variable, std::shared_ptr<const Tensor> value);
+  // Counts the bytes of a copy as unread while the result exists. Null: too many are.
+  std::shared_ptr<const void> PinCopy(uint64_t bytes);
+  // As PinCopy, of what is always copied: of any size while no other copy is unread.
+  std::shared_ptr<const void> PinOnlyCopy(uint64_t bytes);
+  uint64_t copied_bytes() const { return copied_->load(std::memory_order_relaxed); }
+
+ private:
+  std::vector<std::weak_ptr<const Tensor>> kept_;  // by variable
+  std::shared_ptr<std::atomic<uint64_t>> copied_ = std::make_shared<std::atomic<uint64_t>>(0);
+};
+
+// Adds the bytes to the count while the result exists.
+std::shared_ptr<const void> CountBytes(std::shared_ptr<std::atomic<uint64_t>> count,
+                                       uint64_t bytes);
+
+}  // namespace lockstep::ps
