@@ -150,6 +150,16 @@ bool EpochConfig::applies_early_chunks() const {
          replicas_to_aggregate() == total_num_replicas() && !refuses_non_finite();
 }
 
+absl::Status EpochConfig::CheckTower(const WorkerIdentity& worker) const {
+  if (worker.tower == 0) return absl::OkStatus();
+  if (is_asynchronous() && worker.tower < limits::kMaxTowers) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "worker.tower of worker ", worker.worker.value(), ": expected ",
+      is_asynchronous() ? absl::StrCat("0 to ", limits::kMaxTowers - 1)
+                        : "0, since only an asynchronous job's towers train by themselves",
+      ", got ", worker.tower));
+}
+
 std::string EpochConfig::Fingerprint() const {
   std::string optimizers;
   for (size_t loss = 0; loss < num_optimizers(); ++loss) {

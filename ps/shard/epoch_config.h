@@ -67,6 +67,10 @@ class EpochConfig {
   // and no part of its gradient can be refused or dropped later.
   bool applies_early_chunks() const;
 
+  // INVALID_ARGUMENT: the worker has no such tower that trains by itself. The shard keeps something
+  // for each that pushes or pulls.
+  absl::Status CheckTower(const WorkerIdentity& worker) const;
+
   // Equal for requests that make the same variables. Leaves out the settings that a chief that
   // takes over may change: clipping, transport, the start of the variables, the quorum policy, and
   // the learning rate of a synchronous job, which each grant brings.

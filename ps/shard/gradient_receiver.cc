@@ -14,17 +14,6 @@
 namespace lockstep::ps {
 namespace {
 
-// The ledger keeps something for each pusher.
-absl::Status CheckTower(const EpochConfig& config, const WorkerIdentity& worker) {
-  if (worker.tower == 0) return absl::OkStatus();
-  if (config.is_asynchronous() && worker.tower < limits::kMaxTowers) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "worker.tower of a push of worker ", worker.worker.value(), ": expected ",
-      config.is_asynchronous() ? absl::StrCat("0 to ", limits::kMaxTowers - 1)
-                               : "0, since only an asynchronous job's towers push by themselves",
-      ", got ", worker.tower));
-}
-
 // What a message brings of a gradient in parts is copied, if it is less.
 constexpr uint64_t kLeastKept = uint64_t{16} << 10;
 
@@ -67,7 +56,7 @@ absl::Status GradientReceiver::Claim(bool is_over, PushContext* push) {
                      ": each step takes one gradient of every replica, and these are workers 0 to ",
                      config.replicas_to_aggregate() - 1));
   }
-  LOCKSTEP_RETURN_IF_ERROR(CheckTower(config, arguments.worker));
+  LOCKSTEP_RETURN_IF_ERROR(config.CheckTower(arguments.worker));
   LOCKSTEP_RETURN_IF_ERROR(CheckSameGradient(*push));
   LOCKSTEP_ASSIGN_OR_RETURN(const PushLedger::Age age,
                             ledger_.Open(push->key, arguments.local_step));

@@ -118,6 +118,7 @@ void Shard::Pull(const PullArguments& arguments, Callback<PullResult> done) {
   DeferringLock lock(&mutex_);
   state.mu.AssertHeld();
   absl::Status status = CheckHosting(view_.CheckWorker(arguments.worker));
+  if (status.ok()) status = state.variables.config.CheckTower(arguments.worker);
   if (status.ok()) status = pieces.status();
   if (!status.ok()) return lock.deferred()->Answer<PullResult>(std::move(done), status);
   state.reader.Pull(arguments, *std::move(pieces), state.is_finished, std::move(done),

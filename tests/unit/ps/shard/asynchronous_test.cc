@@ -106,14 +106,16 @@ TEST_CASE("a tower beyond the most, or of a synchronous job, is refused") {
   const absl::Status beyond =
       asynchronous.shard.Push(Message(worker, 1, 0).Whole(0, Shape({1}), {1}).Ready()).status();
   CHECK(absl::IsInvalidArgument(beyond));
-  CHECK(
-      absl::StrContains(beyond.message(), "worker.tower of a push of worker 0: expected 0 to 255"));
+  CHECK(absl::StrContains(beyond.message(), "worker.tower of worker 0: expected 0 to 255"));
   worker.tower = 1;
   Harness synchronous(PlanOf(PlacementOf({{"w", {1}}}), 1, 1));
   const absl::Status refused =
       synchronous.shard.Push(Message(worker, 1, 0).Whole(0, Shape({1}), {1}).Ready()).status();
   CHECK(absl::IsInvalidArgument(refused));
   CHECK(absl::StrContains(refused.message(), "expected 0, since only an asynchronous job"));
+  test::Reply<PullResult> pulled;
+  synchronous.shard.Pull({worker, GlobalStep(0), {{VariableId(0)}}}, pulled.done());
+  CHECK(absl::IsInvalidArgument(pulled.status()));
 }
 
 TEST_CASE("a repeated push is applied once") {
