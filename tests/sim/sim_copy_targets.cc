@@ -32,7 +32,7 @@ std::shared_ptr<ps::CopyTarget> SimCopyTargets::Make(const ps::CopyTargetOptions
   const ListeningPs& copy = book_->Find(options.address);
   senders_.push_back(std::make_shared<ps::CopySender>(
       options, ps::MeanMemory(nullptr), MakeRemoteData(copy.data, {node_, copy.node}, network_),
-      std::make_unique<SenderTimer>(node_, events_), events_, kSmall));
+      std::make_unique<SenderTimer>(node_, events_), clock_, kSmall));
   if (options.is_new) senders_.back()->SetReady();
   return MakeFaultyTarget(senders_.back(), planted_);
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "ps/copy/copy_sender.h"
 #include "tests/sim/address_book.h"
 #include "tests/sim/event_queue.h"
@@ -15,10 +16,15 @@ namespace lockstep::sim {
 
 class SimCopyTargets {
  public:
-  // `node` is that of the process. The objects pointed to outlive this.
+  // `node` and `clock` are those of the process. The objects pointed to outlive this.
   SimCopyTargets(const Node& node, PlantedBug planted, const AddressBook* book, Network* network,
-                 EventQueue* events)
-      : node_(node), planted_(planted), book_(book), network_(network), events_(events) {}
+                 const Clock* clock, EventQueue* events)
+      : node_(node),
+        planted_(planted),
+        book_(book),
+        network_(network),
+        clock_(clock),
+        events_(events) {}
   ~SimCopyTargets() { Close(); }
 
   std::shared_ptr<ps::CopyTarget> Make(const ps::CopyTargetOptions& options);
@@ -30,6 +36,7 @@ class SimCopyTargets {
   const PlantedBug planted_;
   const AddressBook* const book_;
   Network* const network_;
+  const Clock* const clock_;
   EventQueue* const events_;
   std::vector<std::shared_ptr<ps::CopySender>> senders_;
 };

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/ids.h"
+#include "common/base/running_clock.h"
 #include "common/fs/path.h"
 #include "tests/sim/sim_copy_targets.h"
 
@@ -15,18 +16,22 @@ namespace {
 constexpr uint32_t kPorts = 100;
 // Tells a copy's server from the shard's own of the same process.
 constexpr uint64_t kCopyIncarnation = kPorts / 2;
+// As a ps does.
+constexpr absl::Duration kClockPoll = absl::Milliseconds(200);
 
 }  // namespace
 
 struct SimPs::Process {
   Process(const Node& node, PlantedBug planted, const AddressBook* book, Network* network,
           EventQueue* events)
-      : copies(node, planted, book, network, events) {}
+      : clock(events), timer(node, events), copies(node, planted, book, network, &clock, events) {}
   // What waits for a copy holds its shard.
   ~Process() { copies.Close(); }
 
   bool is_alive = true;
   bool is_stopped = false;
+  RunningClock clock;
+  NodeTimer timer;
   SimCopyTargets copies;  // of its shards
   std::unique_ptr<SimPsServer> own;
   std::unique_ptr<SimPsServer> copy;  // null: no chief has asked for it
@@ -149,6 +154,7 @@ std::unique_ptr<SimPsServer> SimPs::MakeServer(uint32_t shard, uint32_t port, Pr
       .make_copy_target =
           [process](const ps::CopyTargetOptions& of) { return process->copies.Make(of); },
       .last = &last_,
+      .clock = &process->clock,
       .events = events_,
       .history = history_});
 }
@@ -159,6 +165,13 @@ void SimPs::Start() {
       std::make_unique<Process>(node(), options_.planted, book_, network_, events_));
   Process* const process = processes_.back().get();
   process->own = MakeServer(options_.index, options_.index + 1, process);
+  Tick(process);
+}
+
+void SimPs::Tick(Process* process) {
+  if (!process->is_alive) return;
+  process->clock.Monotonic();
+  process->timer.After(kClockPoll, [this, process] { Tick(process); });
 }
 
 absl::StatusOr<uint32_t> SimPs::OpenCopyPort() {

@@ -61,6 +61,8 @@ class SimPs {
   struct Process;
 
   Node node() const { return {Role::kPs, options_.index}; }
+  // Several times a second while the process lives and runs, as its clock asks for.
+  void Tick(Process* process);
   void Continue(Process* process);
   // At the copy's address. FAILED_PRECONDITION: there is one ps alone.
   absl::StatusOr<uint32_t> OpenCopyPort();

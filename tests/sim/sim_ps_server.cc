@@ -13,7 +13,7 @@ SimPsServer::SimPsServer(const SimPsServerOptions& options)
       address_(options.address),
       shard_({.make_copy_target = options.make_copy_target}),
       timer_(options.node, options.events),
-      watch_(options.events) {
+      watch_(options.clock) {
   const bool has_step = id_.shard == kStepShard;
   if (has_step) watch_.Start(&timer_);
   local_control_ = MakeInProcessControl(&shard_, options.process, has_step ? &watch_ : nullptr);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "common/base/clock.h"
 #include "common/client/ps_control.h"
 #include "ps/service/command_watch.h"
 #include "ps/shard/shard.h"
@@ -24,6 +25,7 @@ struct SimPsServerOptions {
   ps::MakeCopyTarget make_copy_target;  // may be null
   // What is pointed to outlives the server.
   LastCommands* last = nullptr;
+  const Clock* clock = nullptr;  // of the process
   EventQueue* events = nullptr;
   History* history = nullptr;
 };

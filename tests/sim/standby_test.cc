@@ -66,6 +66,26 @@ TEST_CASE("a worker that is killed with the chief and started again costs no sec
   CHECK(cluster.worker(1).starts().size() == 2);
 }
 
+TEST_CASE("a ps that was stopped for longer than a lease replaces no chief that lives") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  const absl::Duration when = absl::Seconds(3) + GENERATE(range(0, 25)) * absl::Milliseconds(100);
+  const absl::Duration pause = absl::Seconds(GENERATE(6, 12, 19));
+  CAPTURE(when, pause);
+  SimCluster cluster({.seed = 4,
+                      .ps = 2,
+                      .workers = 2,
+                      .aggregate = 2,
+                      .steps = 40,
+                      .least_compute = absl::Milliseconds(200),
+                      .most_compute = absl::Milliseconds(300)});
+  cluster.StartAll();
+  cluster.chief().StartStandby();
+  cluster.events().After(when, [&cluster, pause] { cluster.ps(0).Suspend(pause); });
+  REQUIRE(cluster.RunToEnd(kLimit));
+  CHECK(cluster.end()->ok());
+  CHECK(cluster.chief().commander() == Node{Role::kChief, 0});
+}
+
 TEST_CASE("a chief that is told to end costs no lease") {
   REQUIRE(log::Init("simulation", "error").ok());
   SimCluster cluster({.seed = 2, .ps = 2, .workers = 2, .aggregate = 2, .steps = 40});
