@@ -84,19 +84,23 @@ void CopyAttachment::Tick() {
 
 // The copy first: what the primary says after that is of a copy that lacks nothing.
 void CopyAttachment::Ask() {
-  if (std::exchange(is_asking_, true)) return;
-  next_look_ = clock_->Monotonic() + kTransferPoll;
+  const absl::Duration now = clock_->Monotonic();
+  if (!questions_.MayAsk(now, patience_)) return;
+  next_look_ = now + kTransferPoll;
+  const uint64_t question = questions_.Ask(now);
   roles_->other_place()->ps()->Call(
       kGetView, GetViewRequest(),
-      On<SetViewReply>(executor_,
-                       IfAlive<SetViewReply>(
-                           [this](const absl::StatusOr<SetViewReply>& copy) { OnCopy(copy); })));
+      On<SetViewReply>(executor_, IfAlive<SetViewReply>(
+                                      [this, question](const absl::StatusOr<SetViewReply>& copy) {
+                                        OnCopy(question, copy);
+                                      })));
 }
 
-void CopyAttachment::OnCopy(const absl::StatusOr<SetViewReply>& copy) {
+void CopyAttachment::OnCopy(uint64_t question, const absl::StatusOr<SetViewReply>& copy) {
+  if (!copy_questions_.TakeAnswer(question)) return;
   const absl::Duration now = clock_->Monotonic();
   if (!copy.ok()) {
-    is_asking_ = false;
+    questions_.TakeAnswer(question);
     copy_.Failed(copy.status(), now);
     next_look_ = now;
     return;
@@ -108,17 +112,16 @@ void CopyAttachment::OnCopy(const absl::StatusOr<SetViewReply>& copy) {
   if (!copy->has_variables() || !is_ours) {
     copy_.Lost(absl::UnavailableError("it was started again, without the variables"));
   }
-  is_complete_ = !copy->awaits_state();
   roles_->serving_place()->ps()->Call(
       kGetView, GetViewRequest(),
       On<SetViewReply>(executor_,
-                       IfAlive<SetViewReply>([this](const absl::StatusOr<SetViewReply>& primary) {
-                         is_asking_ = false;
-                         OnPrimary(primary);
+                       IfAlive<SetViewReply>([this, question, is_complete = !copy->awaits_state()](
+                                                 const absl::StatusOr<SetViewReply>& primary) {
+                         if (questions_.TakeAnswer(question)) OnPrimary(is_complete, primary);
                        })));
 }
 
-void CopyAttachment::OnPrimary(const absl::StatusOr<SetViewReply>& primary) {
+void CopyAttachment::OnPrimary(bool is_complete, const absl::StatusOr<SetViewReply>& primary) {
   // The calls that are made there find out what has become of it.
   if (!primary.ok() || step_ != Step::kTransfer || !roles_->IsAlone()) return;
   // The copy has refused a mean, and may lack it: neither of the two can serve.
@@ -132,7 +135,7 @@ void CopyAttachment::OnPrimary(const absl::StatusOr<SetViewReply>& primary) {
         absl::StrCat("it has not answered the primary for ", absl::FormatDuration(silent))));
   }
   if (!primary->has_copy()) return Fail(absl::AbortedError("the primary has given it up"));
-  if (is_complete_ && !copy_.HasLostVariables()) outcome_ = absl::OkStatus();
+  if (is_complete && !copy_.HasLostVariables()) outcome_ = absl::OkStatus();
 }
 
 void CopyAttachment::Fail(const absl::Status& why) {

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "chief/copies/pair_roles.h"
 #include "chief/copies/place_health.h"
+#include "chief/copies/view_questions.h"
 #include "chief/loop/executor.h"
 #include "common/base/callback.h"
 #include "common/base/clock.h"
@@ -52,8 +53,9 @@ class CopyAttachment {
   void CreateVariables();
   void TellPrimary();
   void Ask();
-  void OnCopy(const absl::StatusOr<SetViewReply>& copy);
-  void OnPrimary(const absl::StatusOr<SetViewReply>& primary);
+  void OnCopy(uint64_t question, const absl::StatusOr<SetViewReply>& copy);
+  // The copy was complete before the primary was asked, or was not.
+  void OnPrimary(bool is_complete, const absl::StatusOr<SetViewReply>& primary);
   void Fail(const absl::Status& why);
   void TakeBack();
 
@@ -72,8 +74,8 @@ class CopyAttachment {
   absl::Status failure_;
   StandstillWatch standstill_;
   PlaceHealth copy_;
-  bool is_complete_ = false;  // the copy, as it says
-  bool is_asking_ = false;
+  ViewQuestions copy_questions_;
+  ViewQuestions questions_;  // each to the copy and, after its answer, to the primary
   absl::Duration next_look_;
   const std::shared_ptr<const bool> is_alive_ = std::make_shared<const bool>(true);
 };

@@ -117,18 +117,21 @@ void PairWatch::JudgeByPrimary(PlaceIndex place, const SetViewReply& view) {
 }
 
 void PairWatch::Ask(PlaceIndex place) {
-  if (std::exchange(watched_[place].is_asked, true)) return;
+  const absl::Duration now = clock_->Monotonic();
+  if (!watched_[place].questions.MayAsk(now, patience_)) return;
+  const uint64_t question = watched_[place].questions.Ask(now);
   roles_->place(place)->ps()->Call(
       kGetView, GetViewRequest(),
-      On<SetViewReply>(executor_, [this, place, generation = generation_](
+      On<SetViewReply>(executor_, [this, place, question, generation = generation_](
                                       const absl::StatusOr<SetViewReply>& view) {
-        if (generation == generation_) OnView(place, view);
+        if (generation == generation_) OnView(place, question, view);
       }));
 }
 
-void PairWatch::OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& view) {
+void PairWatch::OnView(PlaceIndex place, uint64_t question,
+                       const absl::StatusOr<SetViewReply>& view) {
   Watched& watched = watched_[place];
-  watched.is_asked = false;
+  if (!watched.questions.TakeAnswer(question)) return;
   const absl::Duration now = clock_->Monotonic();
   if (!view.ok()) {
     watched.health.Failed(view.status(), now);

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "chief/copies/pair_roles.h"
 #include "chief/copies/place_health.h"
+#include "chief/copies/view_questions.h"
 #include "chief/loop/executor.h"
 #include "common/base/callback.h"
 #include "common/base/clock.h"
@@ -39,7 +40,7 @@ class PairWatch {
  private:
   struct Watched {
     PlaceHealth health;
-    bool is_asked = false;  // a GetView is under way
+    ViewQuestions questions;
   };
 
   // Asks both, when it is time.
@@ -52,7 +53,7 @@ class PairWatch {
   // to be given again.
   StatusCallback AfterOrder();
   void Ask(PlaceIndex place);
-  void OnView(PlaceIndex place, const absl::StatusOr<SetViewReply>& view);
+  void OnView(PlaceIndex place, uint64_t question, const absl::StatusOr<SetViewReply>& view);
   // Records which of the two is lost, if any, by the primary's view of its copy.
   void JudgeByPrimary(PlaceIndex place, const SetViewReply& view);
 

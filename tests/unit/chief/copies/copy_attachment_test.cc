@@ -197,6 +197,20 @@ TEST_CASE("a new copy that hangs is given up after the chief's patience") {
   CHECK(f.pair.roles().IsAlone());
 }
 
+TEST_CASE("a question that is left without an answer costs no new copy") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  REQUIRE_FALSE(f.copy()->orders.back().copy_address().empty());
+  const bool is_of_primary = GENERATE(true, false);
+  (is_of_primary ? *f.copy() : f.home).unanswered = 1;
+  f.Pass(2 * PairFixture::kPatience);
+  CHECK_FALSE(f.copy()->orders.back().copy_address().empty());
+  f.home.state.set_awaits_state(false);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsGuarded());
+}
+
 TEST_CASE("a chief that stood still goes on with the new copy") {
   MovedFixture f;
   f.home.StartAgain();

@@ -101,6 +101,31 @@ TEST_CASE("a ps that is silent before and after the chief stood still is lost") 
   CHECK(f.pair.roles().serving() == kHost);
 }
 
+TEST_CASE("a ps that leaves one question without an answer, and answers the next, is not lost") {
+  PairFixture f;
+  f.Begin();
+  SimplePs* const slow = GENERATE(true, false) ? &f.home : f.copy();
+  slow->unanswered = 1;
+  f.Pass(2 * PairFixture::kPatience);
+  CHECK(f.pair.roles().IsGuarded());
+  CHECK(f.pair.roles().serving() == kHome);
+}
+
+TEST_CASE("an answer that a later one overtook says nothing of the ps any more") {
+  PairFixture f;
+  f.Begin();
+  f.copy()->unanswered = 1;
+  f.Pass(PairFixture::kPatience);
+  SECTION("of a ps that keeps its state") { f.copy()->Answer(SetViewReply()); }
+  SECTION("of a deadline") {
+    f.copy()->Answer(absl::DeadlineExceededError("no answer within the deadline"));
+  }
+  SECTION("of a connection") { f.copy()->Answer(absl::UnavailableError("connection reset")); }
+  f.Pass(PairFixture::kPatience);
+  CHECK(f.pair.roles().IsGuarded());
+  CHECK(f.pair.roles().serving() == kHome);
+}
+
 // The home was away, so the copy was told to serve, and its answer is lost. The home is back.
 void LosePromotionsAnswer(PairFixture* f) {
   f->Begin();

@@ -18,11 +18,17 @@ namespace lockstep::chief {
 class SimplePs final : public test::FakeServiceClient<PsControlService> {
  public:
   SimplePs() {
-    Handle(kGetView, Answered<GetViewRequest, SetViewReply>([this](const GetViewRequest& request) {
-             SetViewReply reply = state;
-             if (request.opens_copy_port()) reply.set_copy_port(copy_port);
-             return reply;
-           }));
+    const auto get_view =
+        Answered<GetViewRequest, SetViewReply>([this](const GetViewRequest& request) {
+          SetViewReply reply = state;
+          if (request.opens_copy_port()) reply.set_copy_port(copy_port);
+          return reply;
+        });
+    Handle(kGetView, [this, get_view](const GetViewRequest& request, Callback<SetViewReply> done) {
+      if (unanswered == 0) return get_view(request, std::move(done));
+      --unanswered;
+      questions_.push_back(std::move(done));
+    });
     Handle(kSetView, Answered<SetViewRequest, SetViewReply>(
                          [this](const SetViewRequest& request) { return SetView(request); }));
     Handle(kCreateVariables,
@@ -63,6 +69,13 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
     created.clear();
   }
 
+  // Answers the first question that was left without an answer.
+  void Answer(absl::StatusOr<SetViewReply> view) {
+    Callback<SetViewReply> done = std::move(questions_.front());
+    questions_.erase(questions_.begin());
+    done(std::move(view));
+  }
+
   void Release() {
     for (const auto& call : std::exchange(late_, {})) call();
   }
@@ -71,6 +84,7 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
   uint32_t copy_port = 0;  // of the main server of a ps
   bool is_away = false;
   int failures = 0;            // of the next calls, which do not arrive
+  int unanswered = 0;          // of the next GetView, until Answer
   bool hangs = false;          // calls are never answered
   bool holds = false;          // calls arrive with Release
   bool loses_answers = false;  // of SetView, which it obeys
@@ -150,6 +164,7 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
   }
 
   std::vector<std::function<void()>> late_;
+  std::vector<Callback<SetViewReply>> questions_;  // without an answer
 };
 
 }  // namespace lockstep::chief
