@@ -40,6 +40,14 @@ PairView ViewOf(PairState state, PlaceIndex serving, const PlaceAnswers& answers
   return view;
 }
 
+// A place of a shard that is lost has variables of this epoch.
+void NoteVariables(const SetViewReply& place, SetViewReply* shard) {
+  shard->set_awaits_state(true);
+  shard->set_start_step(place.start_step());
+  shard->set_shard_step(std::max(shard->shard_step(), place.shard_step()));
+  shard->set_global_step(std::max(shard->global_step(), place.global_step()));
+}
+
 }  // namespace
 
 absl::StatusOr<PairView> JudgePair(const PlaceAnswers& answers) {
@@ -66,7 +74,11 @@ absl::StatusOr<PairView> JudgePair(const PlaceAnswers& answers) {
   // The one that is left may lack steps that the other one has shown.
   PairView view = ViewOf(PairState::kPair, kHome, answers);
   view.reply.set_has_variables(false);
+  view.reply.set_awaits_state(false);
   view.reply.set_epoch(std::max(answers[kHome]->epoch(), answers[kHost]->epoch()));
+  for (const absl::StatusOr<SetViewReply>& answer : answers) {
+    if (answer->has_variables()) NoteVariables(*answer, &view.reply);
+  }
   return view;
 }
 

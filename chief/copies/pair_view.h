@@ -24,7 +24,9 @@ enum class PairState {
 struct PairView {
   PairState state = PairState::kUnknown;
   PlaceIndex serving = kHome;
-  SetViewReply reply;  // for a chief that takes command
+  // For a chief that takes command. Without variables, `awaits_state` says that one place has some,
+  // and the steps are those of that place.
+  SetViewReply reply;
 };
 
 // By PlaceIndex: the answer to GetView, or the error of the call.

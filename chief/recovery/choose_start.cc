@@ -21,6 +21,15 @@ bool CanGoOn(const RecoverySpec& spec, const std::vector<SetViewReply>& seen, bo
   return CheckTogether(spec, seen).ok() || (moves && AreStepsApart(spec, seen));
 }
 
+// One of the two ps of a shard has variables and the other one has none: the chief before has made
+// one of them, or one was started again. What is made in this epoch would not be the same at both.
+bool IsHalfMade(const SetViewReply& view) { return !view.has_variables() && view.awaits_state(); }
+
+// Nothing is lost with its variables.
+bool IsAtStart(const SetViewReply& view) {
+  return view.shard_step() == view.start_step() && view.global_step() <= view.start_step();
+}
+
 StartPoint ChooseToResume(const RecoverySpec& spec, const std::vector<SetViewReply>& seen,
                           bool moves) {
   if (IsReplicated(spec)) return spec.is_done() ? StartPoint::kDone : StartPoint::kAsSpecified;
@@ -61,11 +70,12 @@ RecoverySpec RecoverySpecFor(StartPoint start, RecoverySpec spec,
     spec.epoch = Epoch(1);
     return spec;
   }
-  if (spec.mode != StartMode::kResume) return spec;
+  const bool resumes = spec.mode == StartMode::kResume;
   const bool all_have = std::ranges::all_of(seen, &SetViewReply::has_variables);
   for (const SetViewReply& view : seen) {
-    if (!view.has_variables() || (all_have && !HasTrained(spec, view))) continue;
-    spec.epoch = std::max(spec.epoch, Epoch(view.epoch() + 1));
+    const bool is_others = resumes && view.has_variables() && (!all_have || HasTrained(spec, view));
+    const bool is_made_anew = IsHalfMade(view) && (resumes || IsAtStart(view));
+    if (is_others || is_made_anew) spec.epoch = std::max(spec.epoch, Epoch(view.epoch() + 1));
   }
   return spec;
 }

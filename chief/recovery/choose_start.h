@@ -31,7 +31,8 @@ absl::StatusOr<StartPoint> ChooseStart(const RecoverySpec& spec,
                                        const std::vector<SetViewReply>& seen, bool moves = false);
 
 // Returns the spec for this start. It has no checkpoint if the chief takes over. It has a new epoch
-// if shards have variables that are not the spec's.
+// if shards have variables that are not the spec's, or if one of the two ps of a shard lacks them,
+// and a chief that does not resume loses no step by that.
 RecoverySpec RecoverySpecFor(StartPoint start, RecoverySpec spec,
                              const std::vector<SetViewReply>& seen);
 

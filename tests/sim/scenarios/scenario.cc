@@ -47,6 +47,7 @@ constexpr Scenario kScenarios[] = {
     {"copy_cuts", SimulateCopyCuts},
     {"copy_disasters", SimulateCopyDisasters},
     {"copy_standbys", SimulateCopyStandbys},
+    {"copy_starts", SimulateCopyStarts},
     {"copy_stops", SimulateCopyStops},
     {"ps_stops", SimulatePsStops},
     {"large_variables", SimulateLargeVariables},

@@ -77,6 +77,8 @@ std::string SimulateCopyDisasters(uint64_t seed, SimRun* run);
 // and chiefs are stopped, one after the other, each when all shards have copies: the job goes on in
 // its epoch.
 std::string SimulateCopyStandbys(uint64_t seed, SimRun* run);
+// The chief dies or is stopped while it makes the shards and their copies.
+std::string SimulateCopyStarts(uint64_t seed, SimRun* run);
 // Ps are stopped and go on; meanwhile others are stopped or die, and the chief does.
 std::string SimulateCopyStops(uint64_t seed, SimRun* run);
 // The same of ps without copies: nothing is lost, and the job waits.

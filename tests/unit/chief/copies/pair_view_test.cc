@@ -41,6 +41,22 @@ TEST_CASE("two ps without variables begin as a pair") {
   CHECK_FALSE(view->reply.has_variables());
 }
 
+TEST_CASE("a shard that is lost says whether a ps has variables of it, and of which steps") {
+  CHECK_FALSE(JudgePair({Empty(), Empty()})->reply.awaits_state());
+  SetViewReply of_copy = StateOf(COPY, false);
+  of_copy.set_start_step(4);
+  for (const PlaceIndex left : {kHome, kHost}) {
+    PlaceAnswers answers;
+    answers[left] = of_copy;
+    answers[OtherPlace(left)] = Empty();
+    const SetViewReply reply = JudgePair(answers)->reply;
+    CHECK_FALSE(reply.has_variables());
+    CHECK(reply.awaits_state());
+    CHECK(reply.start_step() == 4);
+    CHECK(reply.shard_step() == 10);
+  }
+}
+
 TEST_CASE("a ps knows the job for the other one, which was started again") {
   SetViewReply copy = StateOf(COPY, false);
   copy.set_awaits_state(true);

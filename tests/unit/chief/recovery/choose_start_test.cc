@@ -157,6 +157,26 @@ TEST_CASE("variables that are not those of the checkpoint make room in an epoch 
   CHECK(same.epoch == Epoch(2));
 }
 
+TEST_CASE("a shard that one of its two ps has and the other one lacks is made in another epoch") {
+  SetViewReply half = At(0, 3);
+  half.set_has_variables(false);
+  half.set_awaits_state(true);
+  for (const StartMode mode : {StartMode::kBegin, StartMode::kFresh, StartMode::kResume}) {
+    const RecoverySpec spec = RecoverySpecFor(StartPoint::kAsSpecified, SpecOf(mode), {half, half});
+    CHECK(spec.epoch == Epoch(4));
+  }
+  // Steps that were made are given up by a chief that resumes alone.
+  half.set_shard_step(20);
+  const auto epoch_of = [&](StartMode mode) {
+    return RecoverySpecFor(StartPoint::kAsSpecified, SpecOf(mode), {half, half}).epoch;
+  };
+  CHECK(epoch_of(StartMode::kResume) == Epoch(4));
+  CHECK(epoch_of(StartMode::kBegin) == Epoch(1));
+  half = kNew;
+  half.set_epoch(3);
+  CHECK(epoch_of(StartMode::kResume) == Epoch(1));
+}
+
 TEST_CASE("a beginning that would bury checkpoints is refused before anything trains") {
   RecoverySpec spec = SpecOf(StartMode::kBegin);
   spec.earlier = "/c/ckpt-30";
