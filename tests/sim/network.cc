@@ -10,6 +10,28 @@ void Network::Cut(const Link& direction, absl::Duration length) {
   until = std::max(until, events_->Monotonic() + length);
 }
 
+void Network::CloseConnections(const Node& node) {
+  for (const auto& [link, ended] : calls_) {
+    const std::shared_ptr<OpenCall> call = ended.lock();
+    const bool is_concerned = link.from == node || link.to == node;
+    if (call == nullptr || !call->is_open() || !is_concerned) continue;
+    events_->Plan(Delay(), EventKind::kFailure, link.Reversed(), [this, call] {
+      call->Fail(events_, absl::UnavailableError("the connection was closed: no keepalive"));
+    });
+  }
+}
+
+void Network::NoteCall(const Link& link, const std::shared_ptr<OpenCall>& call) {
+  if (calls_.size() >= most_calls_) {
+    std::erase_if(calls_, [](const auto& noted) {
+      const std::shared_ptr<OpenCall> call = noted.second.lock();
+      return call == nullptr || !call->is_open();
+    });
+    most_calls_ = std::max<size_t>(64, 2 * calls_.size());
+  }
+  calls_.emplace_back(link, call);
+}
+
 std::optional<absl::Duration> Network::Transit(const Link& direction, absl::Duration deadline) {
   const absl::Duration now = events_->Monotonic();
   absl::Duration transit = Delay();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
@@ -59,15 +60,31 @@ class Network {
   // longer than a keepalive takes are lost, and their calls then fail with UNAVAILABLE.
   void Cut(const Link& direction, absl::Duration length);
 
+  // The connections of this process end: calls that wait there, or that it waits for, fail at their
+  // callers with UNAVAILABLE. Requests that are on their way arrive all the same.
+  void CloseConnections(const Node& node);
+
  private:
+  // A call, of whatever type.
+  class OpenCall {
+   public:
+    virtual ~OpenCall() = default;
+    virtual bool is_open() const = 0;
+    // Does nothing to one that is not open.
+    virtual void Fail(EventQueue* events, const absl::Status& why) = 0;
+  };
+  using OpenCalls = std::vector<std::pair<Link, std::weak_ptr<OpenCall>>>;
+
   // A call until its caller is told.
   template <typename Reply>
-  struct Pending {
+  struct Pending final : OpenCall {
     void End(EventQueue* events, absl::StatusOr<Reply> reply) {
       if (done == nullptr) return;
       events->Cancel(expiry);
       std::exchange(done, nullptr)(std::move(reply));
     }
+    bool is_open() const override { return done != nullptr; }
+    void Fail(EventQueue* events, const absl::Status& why) override { End(events, why); }
 
     Callback<Reply> done;  // null: told
     absl::Duration deadline;
@@ -79,6 +96,7 @@ class Network {
   // How long a message takes; nullopt: it is lost in a cut.
   std::optional<absl::Duration> Transit(const Link& direction, absl::Duration deadline);
   void NoteArrival(const Link& direction, uint64_t number);
+  void NoteCall(const Link& link, const std::shared_ptr<OpenCall>& call);
   template <typename Reply>
   void Send(EventKind kind, const Link& direction, const std::shared_ptr<Pending<Reply>>& call,
             absl::AnyInvocable<void()> arrive);
@@ -94,6 +112,8 @@ class Network {
   std::map<Link, absl::Duration> cut_until_;
   std::map<Link, uint64_t> sent_;          // messages, by direction
   std::map<Link, uint64_t> last_arrived_;  // the highest number
+  OpenCalls calls_;                        // and some that have ended since
+  size_t most_calls_ = 64;                 // before those are removed
   int64_t unheard_replies_ = 0;
 };
 
@@ -106,6 +126,7 @@ void Network::Call(const Link& link, absl::Duration deadline, Serve<Reply> serve
   call->expiry = events_->Plan(deadline, EventKind::kFailure, link.Reversed(), [this, call] {
     call->End(events_, absl::DeadlineExceededError("no answer within the deadline"));
   });
+  NoteCall(link, call);
   if (random_->Chance(options_.loss)) {
     const bool is_late = random_->Chance(options_.late);
     events_->trace().NoteFault(is_late ? Fault::kLateRequest : Fault::kLostRequest);

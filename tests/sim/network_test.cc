@@ -4,6 +4,10 @@
 
 #include <catch2/catch.hpp>
 #include <optional>
+#include <vector>
+
+#include "common/log/log.h"
+#include "tests/sim/sim_cluster.h"
 
 namespace lockstep::sim {
 namespace {
@@ -87,6 +91,49 @@ TEST_CASE("a cut that outlasts a keepalive ends the call") {
   CHECK(test.arrived == 0);
   CHECK(absl::IsUnavailable(test.answer->status()));
   CHECK(test.answered_after == kKeepalive);
+}
+
+TEST_CASE("calls to and from a process whose connections end fail at their callers") {
+  EventQueue events;
+  Random random(1);
+  Network network({}, &events, &random);
+  const Node ps{Role::kPs, 0};
+  std::vector<absl::Status> ended;
+  const auto call = [&](const Link& link) {
+    network.Call<int>(
+        link, absl::Seconds(60), [](const Callback<int>&) {},
+        [&ended](const absl::StatusOr<int>& reply) { ended.push_back(reply.status()); });
+  };
+  call({{Role::kWorker, 0}, ps});
+  call({ps, {Role::kPs, 1}});
+  call({{Role::kWorker, 0}, {Role::kPs, 1}});
+  events.RunUntil([] { return false; }, absl::Seconds(1));
+  network.CloseConnections(ps);
+  events.RunUntil([] { return false; }, absl::Seconds(1));
+  REQUIRE(ended.size() == 2);
+  CHECK(absl::IsUnavailable(ended[0]));
+  CHECK(absl::IsUnavailable(ended[1]));
+}
+
+// As of a real process: its kernel keeps connections, and the keepalives of others end them.
+TEST_CASE("a ps or a chief that is stopped for longer than a keepalive loses its connections") {
+  REQUIRE(log::Init("simulation", "error").ok());
+  SimCluster cluster({.seed = 1, .steps = 1});
+  const bool is_ps = GENERATE(true, false);
+  const absl::Duration pause = GENERATE(absl::Seconds(14), absl::Seconds(19));
+  cluster.StartChief();
+  const Node stopped = is_ps ? Node{Role::kPs, 0} : Node{Role::kChief, 0};
+  std::optional<absl::Status> end;
+  cluster.network().Call<int>(
+      {{Role::kWorker, 9}, stopped}, absl::Seconds(60), [](const Callback<int>&) {},
+      [&end](const absl::StatusOr<int>& reply) { end = reply.status(); });
+  is_ps ? cluster.ps(0).Suspend(pause) : cluster.chief().Suspend(pause);
+  cluster.RunUntil([&] { return end.has_value(); }, absl::Seconds(20));
+  REQUIRE(end.has_value() == (pause > kKeepalive));
+  if (!end.has_value()) return;
+  CHECK(absl::IsUnavailable(*end));
+  CHECK(cluster.events().Monotonic() >= kKeepalive);
+  CHECK(cluster.events().Monotonic() < kKeepalive + absl::Seconds(1));
 }
 
 }  // namespace

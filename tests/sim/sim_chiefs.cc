@@ -205,6 +205,11 @@ void SimChiefs::Suspend(absl::Duration pause) {
   events_->After(kCallDeadline, [process = current_] {
     if (process->life->is_stopped) process->HangUp();
   });
+  if (pause > kKeepalive) {
+    events_->After(kKeepalive, [this, life, node = current_->node] {
+      if (life->is_alive) network_->CloseConnections(node);
+    });
+  }
   events_->After(pause, [this, process = current_, life] {
     life->is_stopped = false;
     for (auto& work : std::exchange(life->when_going, {})) {

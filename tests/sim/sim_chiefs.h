@@ -40,7 +40,8 @@ class SimChiefs {
   // Each process that has ended with an exit code that `lockstep up` starts it again for is
   // followed by one that stands by.
   void RestartEnded();
-  // SIGSTOP, and SIGCONT after `pause`: what comes meanwhile is handled then.
+  // SIGSTOP, and SIGCONT after `pause`: what comes meanwhile is handled then. Keepalives end its
+  // connections.
   void Suspend(absl::Duration pause);
 
   const chief::JobPlan& plan() const { return plan_; }

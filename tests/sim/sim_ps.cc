@@ -30,6 +30,7 @@ struct SimPs::Process {
 
   bool is_alive = true;
   bool is_stopped = false;
+  uint64_t stops = 0;
   RunningClock clock;
   NodeTimer timer;
   SimCopyTargets copies;  // of its shards
@@ -204,8 +205,18 @@ void SimPs::Suspend(absl::Duration pause) {
   events_->trace().NoteFault(Fault::kPsSuspended);
   process->is_stopped = true;
   events_->Stop(node());
+  CloseConnections(process, ++process->stops, kKeepalive);
   events_->After(pause, [this, process] {
     if (process->is_stopped) Continue(process);
+  });
+}
+
+// An attempt to connect to it anew, which calls wait for, takes as long as a call of the chief.
+void SimPs::CloseConnections(Process* process, uint64_t stop, absl::Duration wait) {
+  events_->After(wait, [this, process, stop] {
+    if (!process->is_stopped || process->stops != stop) return;
+    network_->CloseConnections(node());
+    CloseConnections(process, stop, rpc::kControlDeadline);
   });
 }
 

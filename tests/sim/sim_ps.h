@@ -41,7 +41,8 @@ class SimPs {
   // The same in the middle of the next save, or at its end.
   void KillInNextSave(DeathAtDisk death) { death_ = std::move(death); }
   // SIGSTOP, and SIGCONT after `pause`: what comes meanwhile is handled then, whether its caller
-  // has given up or not. Nothing happens to one that is dead or stopped.
+  // has given up or not. Keepalives end its connections. Nothing happens to one that is dead or
+  // stopped.
   void Suspend(absl::Duration pause);
   // A new process. The one before is dead.
   void Start();
@@ -63,6 +64,8 @@ class SimPs {
   Node node() const { return {Role::kPs, options_.index}; }
   // Several times a second while the process lives and runs, as its clock asks for.
   void Tick(Process* process);
+  // Those that others have to it, each time that `wait` is over while it is stopped.
+  void CloseConnections(Process* process, uint64_t stop, absl::Duration wait);
   void Continue(Process* process);
   // At the copy's address. FAILED_PRECONDITION: there is one ps alone.
   absl::StatusOr<uint32_t> OpenCopyPort();
