@@ -68,8 +68,8 @@ void DisturbInTurn(int left, int calm, const std::shared_ptr<Random>& random, Si
 
 }  // namespace
 
-// A message that takes longer than its deadline is the loss of a ps to the chief: nothing here
-// takes so long, so that one process is lost at a time.
+// A mean that takes longer than a lease is the loss of a copy: nothing here takes so long, so that
+// one process is lost at a time.
 std::string SimulateCopyStandbys(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0xc0b8);
   SimOptions calm = SlowJob(seed, random.Between(15, 45), &random);
