@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +56,14 @@ bool RunOutcome::MayReturn(size_t task, int code, absl::Duration now) {
   return true;
 }
 
+// Of a chief that has ended with 0. A standby that finds no ps, and the last checkpoint of an
+// earlier run, ends so while the first chief has yet to begin another one.
+bool RunOutcome::EndsJob(size_t task) const {
+  const size_t first = static_cast<size_t>(
+      std::ranges::find(members_, Role::kChief, &Member::role) - members_.begin());
+  return has_begun_ || task == first || !alive(first);
+}
+
 // What to tell of a task that has ended for good.
 std::string RunOutcome::EndFor(size_t task, int code, const std::string& what) {
   CountOut(task);
@@ -63,7 +72,7 @@ std::string RunOutcome::EndFor(size_t task, int code, const std::string& what) {
 
   const Role role = members_[task].role;
   if (code == 0) {
-    if (role == Role::kChief) phase_ = Phase::kFinishing;
+    if (role == Role::kChief && EndsJob(task)) phase_ = Phase::kFinishing;
     return "";
   }
   if (role == Role::kWorker && code >= kFirstRetryableCode) {

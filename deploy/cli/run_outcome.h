@@ -43,6 +43,8 @@ class RunOutcome {
   // `wait_status` is from waitpid, `now` monotonic. A task that is to be started again counts as
   // alive.
   TaskEnd TaskEnded(size_t task, int wait_status, absl::Duration now);
+  // The job trains, or has trained.
+  void NoteBegun() { has_begun_ = true; }
   // A task that was to be started again is not, because the run comes to its end.
   void CallOffReturn(size_t task) { CountOut(task); }
   // A task that was to be started again could not be. Returns what to tell the user.
@@ -62,6 +64,7 @@ class RunOutcome {
 
  private:
   void CountOut(size_t task);
+  bool EndsJob(size_t task) const;
   std::string EndFor(size_t task, int code, const std::string& what);
   std::string StopFor(size_t task);
   bool MayReturn(size_t task, int code, absl::Duration now);
@@ -73,6 +76,7 @@ class RunOutcome {
   std::vector<bool> ended_;
   size_t alive_;
   int workers_alive_ = 0;
+  bool has_begun_ = false;
   Phase phase_ = Phase::kRunning;
   std::optional<size_t> culprit_;
   int exit_code_ = 0;

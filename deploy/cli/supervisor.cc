@@ -84,6 +84,7 @@ int Supervisor::Run(const std::function<void()>& tick, const std::function<bool(
     pollfd ready = {.fd = signals_.get(), .events = POLLIN};
     poll(&ready, 1, absl::ToInt64Milliseconds(kTick));
     HandleSignals();
+    if (has_begun()) outcome_.NoteBegun();
     Reap();
     CheckReturns(has_begun);
     CheckDeadline();

@@ -89,6 +89,24 @@ TEST_CASE("a chief that finds its standby in its place is started again as the n
   }
 }
 
+TEST_CASE("a standby's end before the job has begun is not the end of the first chief's job") {
+  const std::vector<RunOutcome::Member> members = {
+      {Role::kChief, 0}, {Role::kChief, 1}, {Role::kPs, 0}, {Role::kWorker, 0}};
+  RunOutcome early(members, {.has_standby = true});
+  End(&early, 1, Exit(0));
+  CHECK(early.phase() == Phase::kRunning);
+  End(&early, 0, Exit(0));
+  CHECK(early.phase() == Phase::kFinishing);
+  // One that has taken command.
+  RunOutcome begun(members, {.has_standby = true});
+  begun.NoteBegun();
+  End(&begun, 1, Exit(0));
+  CHECK(begun.phase() == Phase::kFinishing);
+  RunOutcome first(members, {.has_standby = true});
+  End(&first, 0, Exit(0));
+  CHECK(first.phase() == Phase::kFinishing);
+}
+
 TEST_CASE("nothing is started again once the run comes to its end") {
   RunOutcome done = ThreeWorkersTwoNeeded();
   End(&done, kChief, Exit(0));
