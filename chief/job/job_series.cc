@@ -33,7 +33,8 @@ JobSeries::JobSeries(JobPlan plan, JobOptions options, std::vector<PsControl*> s
       clock_(clock),
       on_ready_(std::move(on_ready)),
       on_end_(std::move(on_end)),
-      disk_(executor, options_.waits_for_disk || plan_.job.checkpoint().folder().empty()) {
+      disk_(executor, options_.waits_for_disk || plan_.job.checkpoint().folder().empty()),
+      end_disk_(executor, options_.waits_for_disk) {
   options_.callers = &callers_;
   options_.lease_executor = executor_;
   plan_.mode == StartMode::kSucceed ? StandBy() : Add(plan_);
@@ -69,9 +70,20 @@ void JobSeries::StandBy() {
   standby_ = std::make_unique<Standby>(
       std::move(options), std::move(request), shards_[kStepShard], executor_, clock_,
       Standby::Hooks{.take_command = [this] { TakeCommand(); },
-                     .on_end = [this](absl::Status end) { End(std::move(end)); }});
+                     .on_end = [this](absl::Status end) { End(std::move(end)); },
+                     .find_end = [this](Callback<std::string> done) { FindEnd(std::move(done)); }});
   options_.may_take = [this](uint64_t term) { return standby_->MayTake(term); };
   options_.on_taken = [this](uint64_t term) { standby_->NoteTaken(term); };
+}
+
+void JobSeries::FindEnd(Callback<std::string> done) {
+  auto found = std::make_shared<absl::StatusOr<std::string>>();
+  end_disk_.Run(
+      [found, root = plan_.job.checkpoint().folder(), last = plan_.max_steps] {
+        *found = FindLastCheckpoint(root, last);
+        return absl::OkStatus();
+      },
+      [found, done = std::move(done)](const absl::Status&) mutable { done(std::move(*found)); });
 }
 
 void JobSeries::Start() { standby_ != nullptr ? standby_->Start() : job()->Start(); }

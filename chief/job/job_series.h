@@ -66,6 +66,8 @@ class JobSeries {
   // Runs that another one has followed.
   void FreeEnded();
   void StandBy();
+  // The job's last checkpoint in its folder; empty: there is none. Called once.
+  void FindEnd(Callback<std::string> done);
   void TakeCommand();
   bool IsStandingBy() const { return standby_ != nullptr && standby_->is_waiting(); }
   // Calls are those of the job, not of a chief that another one precedes.
@@ -110,6 +112,7 @@ class JobSeries {
   std::vector<Answer<StopReply>> stops_;     // operators who wait for the end
   std::optional<absl::Status> outcome_;      // after the end
   DiskThread disk_;
+  DiskThread end_disk_;  // of FindEnd, which may hang while the other one plans
 };
 
 }  // namespace lockstep::chief

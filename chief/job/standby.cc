@@ -13,6 +13,7 @@ namespace {
 
 constexpr absl::Duration kLookedFor = absl::Seconds(5);
 constexpr absl::Duration kStatusLimit = absl::Seconds(1);
+constexpr absl::Duration kNextLook = absl::Milliseconds(100);
 
 // Where the step shard does not tell who commands.
 ProcessStatus UnknownCommander(std::string waiting_for) {
@@ -95,10 +96,23 @@ void Standby::OnAnswer(const absl::StatusOr<WatchCommandReply>& reply) {
   is_asking_ = false;
   if (!is_waiting_) return;
   const absl::Duration now = clock_->Monotonic();
-  if (!reply.ok()) return Follow(observer_.OnFailure(reply.status(), now));
+  if (!reply.ok()) return OnFailure(reply.status());
   const CommandObserver::Decision decision = observer_.OnStatus(reply->command(), now);
   if (reply->command().state() == CommandStatus::HELD) LogCommander(reply->command());
   Follow(decision);
+}
+
+void Standby::OnFailure(const absl::Status& failure) {
+  const CommandObserver::Decision decision = observer_.OnFailure(failure, clock_->Monotonic());
+  const bool is_done = decision.action == CommandObserver::Decision::kEnd && decision.end.ok();
+  if (!is_done) return Follow(decision);
+  // Another chief may have begun a run since. It asks on meanwhile: the disk may hang.
+  observer_.ForgetEnd();
+  Follow({.pause = kNextLook});
+  hooks_.find_end([this, decision](const absl::StatusOr<std::string>& checkpoint) {
+    const bool is_still_done = checkpoint.ok() && !checkpoint->empty();
+    if (is_waiting_ && is_still_done && observer_.Commander().empty()) Follow(decision);
+  });
 }
 
 void Standby::Follow(const CommandObserver::Decision& decision) {

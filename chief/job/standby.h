@@ -29,6 +29,9 @@ class Standby {
     std::function<void()> take_command;
     // Once: OK when the job is done, or what it was given up with.
     StatusCallback on_end;
+    // Looks for the job's last checkpoint, which was there when it was planned; empty: there is
+    // none. Called once, and only with ObserverOptions::is_done.
+    std::function<void(Callback<std::string> done)> find_end;
   };
 
   // `request`: what it asks with, but the term. What is pointed to outlives the calls in flight:
@@ -63,6 +66,7 @@ class Standby {
 
   void Ask();
   void OnAnswer(const absl::StatusOr<WatchCommandReply>& reply);
+  void OnFailure(const absl::Status& failure);
   void Follow(const CommandObserver::Decision& decision);
   // A line for each chief that it stands by for.
   void LogCommander(const CommandStatus& status);

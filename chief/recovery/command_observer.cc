@@ -143,7 +143,8 @@ Decision CommandObserver::OnFailure(const absl::Status& failure, absl::Duration 
   problem_ = absl::StrCat(options_.step_shard, ": ", failure.message());
   if (may_pass) return OnRefused(failure, now);
   const std::optional<absl::Duration> pause = retry_.OnFailure(failure, now);
-  if (options_.is_done && retry_.FailingFor(now) >= kLeftPatience) return End(absl::OkStatus());
+  const bool may_be_over = options_.is_done && !is_commander_known();
+  if (may_be_over && retry_.FailingFor(now) >= kLeftPatience) return End(absl::OkStatus());
   if (pause.has_value()) return {.pause = *pause};
   return End(absl::UnavailableError(
       absl::StrCat(options_.step_shard, " was not reached for ", DurationText(options_.patience),

@@ -20,7 +20,8 @@ struct ObserverOptions {
   absl::Duration patience = absl::Seconds(120);
   // Takes command if no chief has had it yet.
   bool begins = false;
-  // A checkpoint of the last step exists: without a step shard nothing is left to do.
+  // A checkpoint of the last step exists: without a step shard nothing is left to do. It says
+  // nothing once a chief is known to command, which may have begun another run.
   bool is_done = false;
 };
 
@@ -43,6 +44,8 @@ class CommandObserver {
   Decision OnFailure(const absl::Status& failure, absl::Duration now);
   // For use while a call is parked: kEnd if no chief has commanded for too long.
   Decision OnTick(absl::Duration now) const;
+  // `is_done` does not hold, or no longer.
+  void ForgetEnd() { options_.is_done = false; }
   // A shard has a view of this term, another chief's or this one's.
   void NoteTerm(uint64_t term);
 

@@ -9,6 +9,9 @@
 #include "common/base/exit_code.h"
 #include "common/base/lost_variables.h"
 #include "common/base/version.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/owner.h"
+#include "common/tensor/tensor.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/chief/job/job_fixture.h"
 
@@ -19,20 +22,21 @@ using Catch::Matchers::Contains;
 
 // Chief 1 of two, and the only ps.
 struct Fixture {
-  explicit Fixture(const std::string& checkpoints = "")
+  explicit Fixture(const std::string& checkpoints = "", const std::string& finished = "")
       : series(
-            PlanWith(checkpoints),
+            PlanWith(checkpoints, finished),
             {.job_id = 9, .incarnation = Incarnation(5), .chief_index = 1, .waits_for_disk = true},
             {&ps}, &executor, &clock, [] {},
             [this](absl::Status status) { ended = std::move(status); }) {
     series.Start();
     executor.Run();
   }
-  static JobPlan PlanWith(const std::string& checkpoints) {
+  static JobPlan PlanWith(const std::string& checkpoints, const std::string& finished) {
     JobPlan plan = TwoWorkerPlan(4);
     plan.cluster.other_chiefs = {"127.0.0.1:5"};
     plan.job.mutable_checkpoint()->set_folder(checkpoints);
     plan.mode = StartMode::kSucceed;
+    plan.finished = finished;
     return plan;
   }
 
@@ -57,6 +61,14 @@ struct Fixture {
     member->set_worker(0);
     member->set_incarnation(10);
     return view;
+  }
+  // Nobody listens at the ps for so long.
+  void Refuse(absl::Duration time) {
+    for (absl::Duration t; t < time && !ended.has_value(); t += absl::Milliseconds(100)) {
+      if (ps.watches.size() > 0) ps.watches.Answer(absl::UnavailableError("connection refused"));
+      executor.Run();
+      Pass(absl::Milliseconds(100));
+    }
   }
   void Find(SetViewReply view) {
     REQUIRE(ps.get_view.size() == 1);
@@ -274,6 +286,28 @@ TEST_CASE("a standby that finds ps without variables plans the start afresh") {
   CHECK(f.series.job()->plan().mode == StartMode::kResume);
   f.Find(found);
   CHECK(f.ps.set_view.front().command().term() == 4);
+}
+
+TEST_CASE("a standby looks whether the job is still done before it ends for want of ps") {
+  const test::TemporaryFolder root;
+  Manifest manifest;
+  manifest.epoch = 1;
+  manifest.step = 4;
+  const Tensor value(DType::kFloat32, {});
+  const absl::StatusOr<ShardFile> shard =
+      WriteShard(root.Path("ckpt-4"), 0, 1, {{"fc/kernel", value.view()}});
+  REQUIRE(shard.ok());
+  manifest.shards = {*shard};
+  REQUIRE(CommitCheckpoint(root.path(), manifest, 0).ok());
+  Fixture f(root.path(), root.Path("ckpt-4"));
+  f.Refuse(absl::Milliseconds(500));
+  CHECK_FALSE(f.ended.has_value());
+  // Another chief has begun a run since the standby has planned.
+  const bool is_begun = GENERATE(false, true);
+  if (is_begun) REQUIRE(WriteOwner(root.path(), {.epoch = 2}, nullptr).ok());
+  f.Refuse(absl::Seconds(5));
+  CHECK(f.ended.has_value() != is_begun);
+  if (f.ended.has_value()) CHECK(f.ended->ok());
 }
 
 TEST_CASE("a signal ends a standby at once, and nobody is told") {

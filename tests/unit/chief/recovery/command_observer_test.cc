@@ -194,6 +194,28 @@ TEST_CASE("a standby of a job that is done ends well when no ps is left") {
   CHECK(end.end.ok());
 }
 
+// That checkpoint was an earlier run's: the chief that commands has begun another one.
+TEST_CASE("a standby of a chief that commands takes no earlier checkpoint for the job's end") {
+  Fixture f({.is_done = true});
+  f.On(Status(CommandStatus::HELD, 3));
+  f.OnFailure();
+  for (int seconds = 1; seconds < 60; ++seconds) {
+    f.now += absl::Seconds(1);
+    CHECK(f.OnFailure().action == Decision::kAsk);
+  }
+  f.now += absl::Seconds(1);
+  CHECK(ExitCodeFor(f.OnFailure().end) == ExitCode::kPeersLost);
+}
+
+TEST_CASE("a standby that has found the job undone asks on") {
+  Fixture f({.is_done = true});
+  f.OnFailure();
+  f.now += absl::Seconds(1);
+  REQUIRE(f.OnFailure().action == Decision::kEnd);
+  f.observer.ForgetEnd();
+  CHECK(f.OnFailure().action == Decision::kAsk);
+}
+
 TEST_CASE("a standby that is refused where it has stood by awaits the cluster spec's change") {
   Fixture f;
   const absl::Status refusal = absl::FailedPreconditionError("another cluster spec");
