@@ -104,9 +104,9 @@ std::string CheckpointFolder(const std::string& root, int64_t step);
 // broken, the one before it in that history; `warnings` gets a line for each that was skipped. What
 // is returned was read whole and its checksums are right. A root that a save changes meanwhile is
 // looked at again. NOT_FOUND names what was looked for; DATA_LOSS what is wrong where all that may
-// be taken is broken; INTERNAL where the storage of the newest has failed (IsStorageFailure), or
-// CheckpointGoneError. RESOURCE_EXHAUSTED, with nothing skipped for it: this process is short of
-// descriptors or memory.
+// be taken is broken; INTERNAL where the storage of the newest, or of OWNER.json, has failed
+// (IsStorageFailure), or CheckpointGoneError. RESOURCE_EXHAUSTED, with nothing skipped for it: this
+// process is short of descriptors or memory.
 absl::StatusOr<std::string> ResolveCheckpoint(const std::string& path,
                                               std::vector<std::string>* warnings = nullptr);
 // INTERNAL, as of a storage failure that may pass (IsStorageFailure): this checkpoint was there

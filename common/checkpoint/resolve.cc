@@ -94,7 +94,8 @@ std::vector<int64_t> StepsOfOwner(const Contents& contents, const HistoryTip& ti
 // Steps to try, in this order.
 absl::StatusOr<std::vector<int64_t>> Candidates(const std::string& root, Contents* contents) {
   const absl::StatusOr<std::optional<FolderOwner>> owner = ReadOwner(root);
-  if (IsShortage(owner.status())) return owner.status();
+  // Without its owner's origin an abandoned checkpoint would be taken. Damage does not pass.
+  if (IsStorageFailure(owner.status())) return owner.status();
   if (!owner.ok()) contents->warnings.emplace_back(owner.status().message());
   if (owner.ok() && owner->has_value()) {
     return StepsOfOwner(*contents, {(*owner)->epoch, (*owner)->origin});

@@ -350,6 +350,25 @@ TEST_CASE("a run goes on from no abandoned checkpoint while its origin cannot be
   CHECK(ResolveCheckpoint(root.path()).value_or("") == root.Path("ckpt-1"));
 }
 
+TEST_CASE("a run goes on from no abandoned checkpoint while the folder's owner cannot be read") {
+  const TemporaryFolder root(TemporaryFolder::kInMemory);
+  SavingJob job(root.path(), 1, /*keep_last=*/2);
+  REQUIRE(job.Take().ok());
+  REQUIRE(job.Save(1).ok());
+  REQUIRE(job.Save(2).ok());
+  const FolderOwner owner{.epoch = kEpoch + 1, .origin = {.epoch = kEpoch, .step = 1}};
+  REQUIRE(WriteOwner(root.path(), owner, nullptr).ok());
+  for (const char* fault : {",read,OWNER.json,1,EIO", ",open,OWNER.json,1,ESTALE"}) {
+    CAPTURE(fault);
+    SetDiskFaults(root.path() + fault);
+    const absl::Status status = ResolveCheckpoint(root.path()).status();
+    Repair(root);
+    CHECK(IsStorageFailure(status));
+    CHECK(absl::StrContains(status.message(), root.Path("OWNER.json")));
+  }
+  CHECK(ResolveCheckpoint(root.path()).value_or("") == root.Path("ckpt-1"));
+}
+
 TEST_CASE("a checkpoint whose manifest cannot be opened is not taken for a folder of checkpoints") {
   const TemporaryFolder root(TemporaryFolder::kInMemory);
   SavingJob job(root.path(), 1, /*keep_last=*/2);
