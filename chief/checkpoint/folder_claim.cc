@@ -85,6 +85,7 @@ absl::Status FolderClaim::Take(FolderOwner wanted) {
   if (owner.has_value() && owner->job == wanted.job && owner->epoch == wanted.epoch) {
     wanted.origin = owner->origin;
     wanted.source = owner->source;
+    wanted.is_fresh = owner->is_fresh;
   }
   {
     absl::MutexLock lock(&mutex_);

@@ -138,6 +138,7 @@ CommandHooks StartingPhase::MakeHooks() {
                 if (start != StartPoint::kTakeOver) {
                   owner.origin = job_->inputs.plan.origin;
                   owner.source = job_->inputs.plan.source();
+                  owner.is_fresh = !job_->inputs.plan.earlier.empty();
                 }
                 ClaimOnDisk([claim = job_->claim.get(),
                              owner = std::move(owner)] { return claim->Take(owner); },
@@ -276,9 +277,7 @@ void StartingPhase::RecordStart() {
 }
 
 bool StartingPhase::BuriesEarlierRuns() const {
-  const JobPlan& plan = job_->inputs.plan;
-  return job_->initialized.start != StartPoint::kTakeOver && plan.mode == StartMode::kFresh &&
-         !plan.earlier.empty();
+  return job_->initialized.start != StartPoint::kTakeOver && !job_->inputs.plan.earlier.empty();
 }
 
 bool StartingPhase::MayHaveLostLastVersion() const {

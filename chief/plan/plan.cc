@@ -27,6 +27,7 @@
 #include "common/config/job.h"
 #include "common/fs/absolute_path.h"
 #include "common/fs/folder.h"
+#include "common/fs/fs_error.h"
 #include "common/fs/path.h"
 #include "common/job/checked_job.h"
 #include "common/log/log.h"
@@ -155,6 +156,26 @@ absl::StatusOr<std::string> FindBeginning(const std::string& root, const FolderO
   return owed.origin.epoch == 0 ? owed.source : CheckpointFolder(root, owed.origin.step);
 }
 
+// Whether what `root` holds is of runs before the one that goes back, which began with the initial
+// values and has saved nothing.
+absl::StatusOr<bool> HasEarlierRunsOnly(const std::string& root,
+                                        const std::optional<FolderOwner>& owed) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_folder, FindFolder(root));
+  if (!has_folder) return false;
+  LOCKSTEP_ASSIGN_OR_RETURN(std::optional<FolderOwner> owner, ReadOwner(root));
+  if (owed.has_value() && (!owner.has_value() || owner->epoch < owed->epoch)) owner = owed;
+  if (!owner.has_value() || !owner->is_fresh) return false;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
+  for (const int64_t step : steps) {
+    const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, step));
+    if (IsStorageFailure(manifest.status())) return manifest.status();
+    if (absl::IsNotFound(manifest.status())) continue;
+    // One that is damaged may be the run's own, and may be mended.
+    if (!manifest.ok() || manifest->epoch >= owner->epoch) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> FindLastCheckpoint(const std::string& root, GlobalStep last) {
@@ -174,9 +195,11 @@ absl::StatusOr<std::string> FindLastCheckpoint(const std::string& root, GlobalSt
 
 absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost,
                                const std::optional<FolderOwner>& owed) {
-  StartChoice start{.mode = StartMode::kResume};
+  const std::string& root = plan.job.checkpoint().folder();
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_fresh, HasEarlierRunsOnly(root, owed));
+  StartChoice start{.mode = is_fresh ? StartMode::kFresh : StartMode::kResume};
   if (owed.has_value()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(start.folder, FindBeginning(plan.job.checkpoint().folder(), *owed));
+    LOCKSTEP_ASSIGN_OR_RETURN(start.folder, FindBeginning(root, *owed));
   }
   plan.start = GlobalStep(0);
   plan.origin = {};
@@ -188,6 +211,7 @@ absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost,
   plan.finished.clear();
   plan.lost = std::move(lost);
   LOCKSTEP_RETURN_IF_ERROR(PlanStart(start, "", &plan));
+  plan.mode = StartMode::kResume;
   if (owed.has_value()) plan.epoch = std::max(plan.epoch, Epoch(owed->epoch + 1));
   return plan;
 }

@@ -82,7 +82,8 @@ absl::StatusOr<std::string> FindLastCheckpoint(const std::string& root, GlobalSt
 // newest checkpoint, which is read whole; where it has written none, from where it began: the
 // checkpoint of another folder, or the initial values. `lost` says what was lost. `owed`: the
 // folder may not name its owner (FolderClaim::owed_owner), and so not where the job began; this one
-// does. Errors as MakePlan.
+// does. A run that began with the initial values, and died before it had set the checkpoints of
+// earlier runs aside, has them in `earlier`. Errors as MakePlan.
 absl::StatusOr<JobPlan> GoBack(JobPlan plan, std::string lost,
                                const std::optional<FolderOwner>& owed = std::nullopt);
 

@@ -34,6 +34,7 @@ std::string EncodeOwner(const FolderOwner& owner) {
                          {"pid", owner.pid},
                          {"origin", OriginToJson(owner.origin)}};
   if (!owner.source.empty()) json["source"] = owner.source;
+  if (owner.is_fresh) json["fresh"] = true;
   AddChecksum(kOwnerChecksum, &json);
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -57,6 +58,7 @@ absl::StatusOr<FolderOwner> DecodeOwner(absl::string_view text) {
     return OriginFromJson(origin, place, &owner.origin);
   });
   if (json.contains("source")) fields.Read("source", owner.source);
+  if (json.contains("fresh")) fields.Read("fresh", owner.is_fresh);
   LOCKSTEP_RETURN_IF_ERROR(fields.Finish());
   return owner;
 }

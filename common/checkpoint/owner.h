@@ -27,6 +27,9 @@ struct FolderOwner {
   CheckpointOrigin origin;  // of the epoch
   // The checkpoint of another folder that the epoch was restored from; empty: there is none.
   std::string source;
+  // The epoch began with the initial values, and the folder held checkpoints of earlier runs. Until
+  // they are set aside they look like its history.
+  bool is_fresh = false;
 
   bool operator==(const FolderOwner&) const = default;
 };

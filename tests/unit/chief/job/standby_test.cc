@@ -110,6 +110,19 @@ struct Fixture {
   JobSeries series;
 };
 
+// In epoch 1.
+void Save(const test::TemporaryFolder& root, int64_t step) {
+  Manifest manifest;
+  manifest.epoch = 1;
+  manifest.step = step;
+  const Tensor value(DType::kFloat32, {});
+  const absl::StatusOr<ShardFile> shard =
+      WriteShard(CheckpointFolder(root.path(), step), 0, 1, {{"fc/kernel", value.view()}});
+  REQUIRE(shard.ok());
+  manifest.shards = {*shard};
+  REQUIRE(CommitCheckpoint(root.path(), manifest, 0).ok());
+}
+
 TEST_CASE("a standby waits at the step shard, and refuses workers by name of the chief") {
   Fixture f;
   REQUIRE(f.ps.watches.size() == 1);
@@ -288,17 +301,38 @@ TEST_CASE("a standby that finds ps without variables plans the start afresh") {
   CHECK(f.ps.set_view.front().command().term() == 4);
 }
 
+// The chief that began anew has died before it has set the earlier run's checkpoints aside.
+TEST_CASE("a standby of a job that began anew sets the earlier run aside and begins") {
+  const test::TemporaryFolder root;
+  Save(root, 4);  // the last step
+  REQUIRE(WriteOwner(root.path(), {.job = 77, .epoch = 2, .is_fresh = true}, nullptr).ok());
+  Fixture f(root.path());
+  f.Tell(CommandStatus::HELD);
+  f.Tell(CommandStatus::EXPIRED);
+  SetViewReply found;
+  found.set_job(77);
+  found.set_term(3);
+  found.set_epoch(2);
+  f.Find(found);
+  f.Find(found);
+  REQUIRE_FALSE(f.ended.has_value());
+  SetViewReply taken = found;
+  taken.set_term(4);
+  taken.set_epoch(f.ps.set_view.front().epoch());
+  CHECK(taken.epoch() == 3);
+  f.AcceptView(taken);
+  REQUIRE(f.ps.create.size() == 1);
+  CHECK(f.ps.create.front().restore_from().empty());
+  CHECK((**ReadOwner(root.path())).is_fresh);
+  f.ps.create.Answer(CreateVariablesReply());
+  f.executor.Run();
+  CHECK(ResolveCheckpoint(root.Path("earlier-1")).value_or("") == root.Path("earlier-1/ckpt-4"));
+  CHECK_FALSE(f.ended.has_value());
+}
+
 TEST_CASE("a standby looks whether the job is still done before it ends for want of ps") {
   const test::TemporaryFolder root;
-  Manifest manifest;
-  manifest.epoch = 1;
-  manifest.step = 4;
-  const Tensor value(DType::kFloat32, {});
-  const absl::StatusOr<ShardFile> shard =
-      WriteShard(root.Path("ckpt-4"), 0, 1, {{"fc/kernel", value.view()}});
-  REQUIRE(shard.ok());
-  manifest.shards = {*shard};
-  REQUIRE(CommitCheckpoint(root.path(), manifest, 0).ok());
+  Save(root, 4);
   Fixture f(root.path(), root.Path("ckpt-4"));
   f.Refuse(absl::Milliseconds(500));
   CHECK_FALSE(f.ended.has_value());

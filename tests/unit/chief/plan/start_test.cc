@@ -155,6 +155,40 @@ TEST_CASE("a job whose folder could not be told where it began goes back there a
   CHECK(GoBack(plan, "ps 1 is gone", late)->restore_from == root + "/ckpt-7");
 }
 
+// The chief has died before it has set the earlier run's checkpoints aside.
+TEST_CASE("a job that began anew goes back to the initial values, and to no earlier run") {
+  Fixture f;
+  const std::string root = f.folder.Path("ckpt");
+  const absl::StatusOr<JobPlan> fresh = f.Make();
+  REQUIRE(fresh.ok());
+  for (const int64_t step : {4, 10}) WriteCheckpoint(*fresh, root, step, Epoch(3));
+  JobPlan plan = *f.Make({.mode = StartMode::kFresh});
+  const bool is_owed = GENERATE(false, true);
+  CAPTURE(is_owed);
+  for (int times = 0; times < 2; ++times) {
+    const FolderOwner owner{.epoch = plan.epoch.value(), .is_fresh = true};
+    if (!is_owed) REQUIRE(WriteOwner(root, owner, nullptr).ok());
+    const Epoch before = plan.epoch;
+    plan = *GoBack(plan, "ps 1 is gone", is_owed ? std::optional(owner) : std::nullopt);
+    CHECK(plan.start == GlobalStep(0));
+    CHECK(plan.restore_from.empty());
+    CHECK(plan.earlier == root + "/ckpt-10");
+    CHECK(plan.mode == StartMode::kResume);
+    CHECK(plan.epoch > before);
+  }
+  // The user's own wish.
+  CHECK(f.Make({.mode = StartMode::kResume})->restore_from == root + "/ckpt-10");
+  if (is_owed) return;
+  SECTION("unless it has saved") {
+    WriteCheckpoint(*fresh, root, 2, plan.epoch);
+    CHECK(GoBack(plan, "ps 1 is gone")->restore_from == root + "/ckpt-2");
+  }
+  SECTION("unless what cannot be read may be its own") {
+    f.folder.Write("ckpt/ckpt-10/manifest.json", "{}");
+    CHECK(GoBack(plan, "ps 1 is gone")->earlier.empty());
+  }
+}
+
 TEST_CASE("a job restores a checkpoint of other parts than its own") {
   Fixture f;
   const std::string in_parts = absl::StrCat(kJob, "max_part_bytes: 12");

@@ -34,6 +34,10 @@ TEST_CASE("an owner comes back as it was written, and names itself") {
   restored.source = "/" + std::string(4095, '\x01');  // six bytes each in JSON
   REQUIRE(WriteOwner(root.path(), restored, nullptr).ok());
   CHECK(*ReadOwner(root.path()) == restored);
+  FolderOwner fresh = kOwner;
+  fresh.is_fresh = true;
+  REQUIRE(WriteOwner(root.path(), fresh, nullptr).ok());
+  CHECK(*ReadOwner(root.path()) == fresh);
 }
 
 TEST_CASE("an owner that cannot be read is DATA_LOSS with the file and the remedy") {
