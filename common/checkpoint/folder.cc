@@ -86,6 +86,24 @@ absl::Status CheckLatest(const std::string& root, const Manifest& next, std::str
   return absl::OkStatus();
 }
 
+absl::Status Publish(const std::string& root, const std::string& folder, const Manifest& manifest,
+                     const PublishCheck& check) {
+  LOCKSTEP_RETURN_IF_ERROR(
+      WriteFileAtomically(JoinPath(folder, kManifestFile), EncodeManifest(manifest), check));
+  return WriteFileAtomically(JoinPath(root, kLatestFile),
+                             absl::StrCat(CheckpointName(manifest.step), "\n"), check);
+}
+
+// After Publish has failed, which made the manifest: the job says that there is no checkpoint of
+// this step. One that LATEST names, or may name, stays.
+absl::Status WithdrawManifest(const std::string& root, int64_t step, const PublishCheck& check) {
+  const absl::StatusOr<int64_t> latest = ReadLatest(root);
+  const bool may_name_it = latest.ok() ? *latest == step : !absl::IsNotFound(latest.status());
+  const std::string folder = CheckpointFolder(root, step);
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_there, HasManifest(folder));
+  return is_there && !may_name_it ? RemoveTree(folder, kManifestFile, check) : absl::OkStatus();
+}
+
 // FAILED_PRECONDITION: this build does not know the format.
 bool MayBeReadLater(const absl::Status& status) {
   return !absl::IsNotFound(status) && !absl::IsDataLoss(status) &&
@@ -168,10 +186,11 @@ absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Mani
   std::string step_back;
   LOCKSTEP_RETURN_IF_ERROR(CheckLatest(root, manifest, &step_back));
   LOCKSTEP_RETURN_IF_ERROR(CheckShardsAreThere(folder, manifest));
-  LOCKSTEP_RETURN_IF_ERROR(
-      WriteFileAtomically(JoinPath(folder, kManifestFile), EncodeManifest(manifest), check));
-  LOCKSTEP_RETURN_IF_ERROR(WriteFileAtomically(
-      JoinPath(root, kLatestFile), absl::StrCat(CheckpointName(manifest.step), "\n"), check));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool had_manifest, HasManifest(folder));
+  if (absl::Status published = Publish(root, folder, manifest, check); !published.ok()) {
+    if (!had_manifest) WithdrawManifest(root, manifest.step, check).IgnoreError();
+    return published;
+  }
   if (!step_back.empty() && warnings != nullptr) warnings->push_back(step_back);
   for (const absl::Status& status : {RemoveUnnamedShards(folder, manifest, check),
                                      RemoveOldCheckpoints(root, manifest, keep_last, check)}) {

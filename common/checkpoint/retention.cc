@@ -111,11 +111,12 @@ absl::Status RemoveUnfinishedSave(const std::string& root, int64_t step,
   const std::string folder = CheckpointFolder(root, step);
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_begun, FindFolder(folder));
   if (!is_begun) return absl::OkStatus();
+  // After a failed sync of the folder, or without one, the manifest before may come back: its
+  // shards stay.
+  LOCKSTEP_RETURN_IF_ERROR(SyncFolder(folder));
   const absl::StatusOr<Manifest> manifest = ReadManifest(folder);
   if (absl::IsNotFound(manifest.status())) return RemoveUnfinished(root, step, check);
   LOCKSTEP_RETURN_IF_ERROR(manifest.status());
-  // After a failed sync of the folder the manifest before may come back: its shards stay.
-  LOCKSTEP_RETURN_IF_ERROR(SyncFolder(folder));
   return RemoveUnnamedShards(folder, *manifest, check);
 }
 

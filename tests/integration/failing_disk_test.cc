@@ -143,8 +143,9 @@ TEST_CASE("a job trains to its end on a disk that fails in a new way at each sav
     absl::StrAppend(row.task == Task::kPs ? &ps_faults : &chief_faults, cluster.folder(), ",",
                     row.fault, ";");
   }
-  // Of the oldest checkpoint, when there are too many.
-  absl::StrAppend(&chief_faults, cluster.folder(), ",remove,/manifest,1,EIO");
+  // Of the oldest checkpoint, when there are too many. The first that goes is of the save that
+  // could not write LATEST.
+  absl::StrAppend(&chief_faults, cluster.folder(), ",remove,/manifest,2,EIO");
   cluster.Start(ps_faults, chief_faults, absl::Milliseconds(20));
   const auto code = cluster.chief().Wait(kWhole);
   INFO(cluster.Logs());
