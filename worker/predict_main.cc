@@ -17,7 +17,6 @@
 #include "common/base/remedy.h"
 #include "common/base/standard_streams.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/checkpoint.h"
 #include "common/config/flags.h"
 #include "common/config/output_flag.h"
 #include "common/fs/atomic_file.h"
@@ -25,6 +24,7 @@
 #include "worker/evaluate/data_argument.h"
 #include "worker/evaluate/evaluate_range.h"
 #include "worker/evaluate/layer_output.h"
+#include "worker/evaluate/newest_model.h"
 #include "worker/evaluate/output_files.h"
 #include "worker/evaluate/prediction.h"
 #include "worker/evaluate/trained_model.h"
@@ -130,17 +130,11 @@ absl::StatusOr<Session> Open(bool evaluate) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Backend chosen, BackendOfFlag());
   Session session;
   std::vector<std::string> warnings;
-  auto folder = ResolveCheckpoint(absl::GetFlag(FLAGS_checkpoint), &warnings);
+  absl::StatusOr<NewestModel> newest = LoadNewest(absl::GetFlag(FLAGS_checkpoint), &warnings);
   for (const std::string& warning : warnings) absl::FPrintF(stderr, "warning: %s\n", warning);
-  if (!folder.ok()) {
-    return AddRemedy(folder.status(),
-                     absl::IsDataLoss(folder.status())
-                         ? "use another checkpoint: --checkpoint=DIR/ckpt-STEP names one"
-                         : "--checkpoint=DIR names a folder that a job wrote (its "
-                           "checkpoint.folder)");
-  }
-  session.folder = *std::move(folder);
-  LOCKSTEP_ASSIGN_OR_RETURN(session.model, TrainedModel::Load(session.folder));
+  LOCKSTEP_RETURN_IF_ERROR(newest.status());
+  session.folder = std::move(newest->folder);
+  session.model = std::move(newest->model);
   if (const std::string layer = absl::GetFlag(FLAGS_layer); !layer.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(session.model.graph, CutAtLayer(session.model.graph, layer));
   }
