@@ -42,6 +42,7 @@ PeerContact::~PeerContact() {
   std::vector<std::unique_ptr<PeerPing>> idle;
   {
     absl::MutexLock lock(&mutex_);
+    is_muted_ = true;
     ping.swap(ping_);
     left.swap(left_);
     idle.swap(idle_);
@@ -117,6 +118,7 @@ void PeerContact::OnAnswer(uint64_t generation, const absl::Status& answer) {
       return;
     }
     is_asked_ = false;
+    if (is_muted_) return;  // the call may have ended with this contact
     if (WasReached(answer)) {
       is_watched_ = true;
       line = watch_.OnHeard(options_.clock->Monotonic());

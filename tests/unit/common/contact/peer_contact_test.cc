@@ -111,6 +111,16 @@ TEST_CASE("a peer that never answers is named, and asked once at a time") {
   CHECK(f.lines[1] == "no contact with ps 1 for 7 s: no answer within 1 s");
 }
 
+TEST_CASE("a call that ends with its contact is no sign of life") {
+  const bool is_muted_first = GENERATE(false, true);
+  Fixture f(std::nullopt);
+  f.Ticks(4);
+  REQUIRE(f.lines.size() == 1);
+  if (is_muted_first) f.contact->Mute();
+  f.contact.reset();
+  CHECK(f.lines.size() == 1);
+}
+
 TEST_CASE("a process that was stopped does not take its own absence for the peer's") {
   Fixture f(absl::OkStatus());
   f.Ticks(2);
