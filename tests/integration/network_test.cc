@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/client/status_client.h"
 #include "deploy/cli/ports.h"
 #include "tests/integration/cluster.h"
+#include "tests/integration/new_output.h"
 #include "tests/support/fault_proxy.h"
 
 namespace lockstep::test {
@@ -20,25 +20,6 @@ namespace {
 
 constexpr int kForeverSteps = 1'000'000;
 constexpr absl::Duration kWhole = absl::Minutes(1);
-
-// What a process says from now on.
-class NewOutput {
- public:
-  explicit NewOutput(Process* process) : process_(process), offset_(process->Output().size()) {}
-
-  // False: not before `deadline`, or the process has ended.
-  bool WaitFor(const std::string& text, absl::Time deadline) const {
-    while (!absl::StrContains(process_->OutputFrom(offset_), text)) {
-      const bool has_ended = process_->Wait(absl::Milliseconds(20)).has_value();
-      if (has_ended || absl::Now() > deadline) return false;
-    }
-    return true;
-  }
-
- private:
-  Process* process_;
-  size_t offset_;
-};
 
 // One ps and two workers, all of which a step needs; the ps or the chief is behind a proxy.
 struct Job {
@@ -120,12 +101,6 @@ struct Cut {
     proxy->StopReplies(replies);
   }
 };
-
-bool WaitForAll(const std::vector<NewOutput>& outputs, const std::string& line) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
-  return std::ranges::all_of(
-      outputs, [&](const NewOutput& output) { return output.WaitFor(line, deadline); });
-}
 
 // The processes say themselves how long it took: "for 2 s" is less than a lease of 2 s and 1 s. A
 // machine at work may take longer to run them, which they do not count.
