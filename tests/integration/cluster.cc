@@ -74,6 +74,19 @@ std::vector<std::string> Cluster::Daemon(const std::string& program,
   return command;
 }
 
+void Cluster::PlaceOn(const VirtualNetwork& network, int host, Role role, int index) {
+  network_ = &network;
+  hosts_[{role, index}] = host;
+}
+
+std::vector<std::string> Cluster::OnHost(Role role, int index,
+                                         std::vector<std::string> command) const {
+  const auto host = hosts_.find({role, index});
+  if (host == hosts_.end()) return command;
+  command.push_back("--insecure");
+  return network_->CommandOn(host->second, command);
+}
+
 std::vector<std::string> Cluster::ShownBy(const std::string& task) const {
   return deploy::ShownBy(task, {.token_path = token_file_, .tls_folder = tls_folder_});
 }
@@ -101,7 +114,7 @@ const std::string& Cluster::UseTls() {
 std::vector<std::string> Cluster::Ps(int index) const {
   std::vector<std::string> command = Daemon("ps/ps", absl::StrCat("ps-", index));
   command.push_back(absl::StrCat("--task_index=", index));
-  return command;
+  return OnHost(Role::kPs, index, std::move(command));
 }
 
 std::vector<std::string> Cluster::Worker(int index) const {
@@ -114,7 +127,7 @@ std::vector<std::string> Cluster::Worker(int index) const {
   if (logs_examples_) {
     command.push_back("--example_log=" + folder_.Path(absl::StrCat("examples-", index)));
   }
-  return command;
+  return OnHost(Role::kWorker, index, std::move(command));
 }
 
 std::string Cluster::ExampleLog(int worker) const {
@@ -130,7 +143,7 @@ std::vector<std::string> Cluster::Chief(const std::string& job_path, int index) 
   command.push_back("--job=" + job_path);
   command.push_back("--summary=" + folder_.Path(SummaryName(index)));
   if (chiefs_.size() > 1) command.push_back(absl::StrCat("--task_index=", index));
-  return command;
+  return OnHost(Role::kChief, index, std::move(command));
 }
 
 void Cluster::StartAll(const JobText& job, const std::vector<std::string>& chief_flags,

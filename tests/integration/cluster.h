@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -13,6 +14,7 @@
 #include "deploy/cli/ports.h"
 #include "tests/support/process.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/virtual_network.h"
 
 namespace lockstep::test {
 
@@ -59,6 +61,11 @@ class Cluster {
   // Workers that are started from now on write their --example_log.
   void LogExamples() { logs_examples_ = true; }
   std::string ExampleLog(int worker) const;
+
+  // All that is started as this task from now on runs on this host, which `network` has and at
+  // whose address the spec has the task. Others stay on the caller's. The network outlives the
+  // cluster.
+  void PlaceOn(const VirtualNetwork& network, int host, Role role, int index);
 
   // Command lines, with --cluster.
   std::vector<std::string> Ps(int index) const;
@@ -114,6 +121,8 @@ class Cluster {
   std::string job_path_;
   // `task`: "ps-0", as its certificate is called.
   std::vector<std::string> Daemon(const std::string& program, const std::string& task) const;
+  // The command of the task, on its host.
+  std::vector<std::string> OnHost(Role role, int index, std::vector<std::string> command) const;
   static std::string SummaryName(int chief);
 
   std::string token_file_;  // empty: none
@@ -124,6 +133,8 @@ class Cluster {
   std::map<int, std::string> disk_faults_;  // by ps
   std::map<int, int64_t> failing_calls_;    // by worker that has a GPU
   int imitated_gpus_ = 1;                   // of each of those
+  const VirtualNetwork* network_ = nullptr;
+  std::map<std::pair<Role, int>, int> hosts_;  // by task
   std::vector<std::unique_ptr<Process>> ps_;
   std::vector<std::unique_ptr<Process>> workers_;
   std::vector<std::unique_ptr<Process>> chiefs_;
