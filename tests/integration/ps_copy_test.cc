@@ -70,6 +70,7 @@ const Calm& LongCalmRun() {
 void CheckWentOn(Cluster& cluster) {
   const nlohmann::json summary = Finish(cluster);
   CHECK(summary["start_step"] == 0);
+  INFO(summary["warnings"].dump());
   CHECK(summary["warnings"].empty());  // nobody went back to a checkpoint
   CHECK(Losses(summary) == CalmRun().losses);
   CHECK(LastTensors(cluster) == CalmRun().tensors);
