@@ -108,6 +108,7 @@ void PeerContact::Tick() {
 
 void PeerContact::OnAnswer(uint64_t generation, const absl::Status& answer) {
   std::optional<std::string> line;
+  bool is_first = false;
   {
     absl::MutexLock lock(&mutex_);
     if (generation != generation_) {
@@ -121,12 +122,14 @@ void PeerContact::OnAnswer(uint64_t generation, const absl::Status& answer) {
     if (is_muted_) return;  // the call may have ended with this contact
     if (WasReached(answer)) {
       is_watched_ = true;
+      is_first = !std::exchange(was_reached_, true);
       line = watch_.OnHeard(options_.clock->Monotonic());
     } else {
       watch_.OnFailure(std::string(answer.message()));
     }
   }
   if (line.has_value()) options_.log(*line);
+  if (is_first && options_.on_reached) options_.on_reached();
 }
 
 }  // namespace lockstep

@@ -40,6 +40,9 @@ struct PeerContactOptions {
   std::function<void(absl::string_view)> log = log::Warning;
   // Of a peer that has not been reached yet nothing is said: others wait for it and say so.
   bool waits_for_first = false;
+  // Called once, when the first peer is reached for the first time. May be null. On the thread of
+  // the ping, without a lock.
+  std::function<void()> on_reached;
 };
 
 // Thread-safe.
@@ -82,6 +85,7 @@ class PeerContact {
   absl::Duration next_ask_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
   bool is_muted_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_watched_ ABSL_GUARDED_BY(mutex_);  // its silence counts
+  bool was_reached_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace lockstep

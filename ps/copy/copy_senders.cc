@@ -1,6 +1,8 @@
 #include "ps/copy/copy_senders.h"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,8 +44,11 @@ std::unique_ptr<TensorTransport> MakeTransport(const ClientOptions& options,
 }  // namespace
 
 struct CopySenders::Contact {
-  Contact(rpc::EventQueue* queue, const CopyTargetOptions& copy, std::unique_ptr<PeerPing> ping)
-      : timer(queue), peer({.lease = copy.lease, .timer = &timer}, copy.host, std::move(ping)) {}
+  Contact(rpc::EventQueue* queue, const CopyTargetOptions& copy, std::unique_ptr<PeerPing> ping,
+          std::function<void()> on_reached)
+      : timer(queue),
+        peer({.lease = copy.lease, .timer = &timer, .on_reached = std::move(on_reached)}, copy.host,
+             std::move(ping)) {}
 
   rpc::AlarmTimer timer;
   PeerContact peer;
@@ -74,39 +79,48 @@ std::shared_ptr<CopyTarget> CopySenders::Make(CopyTargetOptions options) {
     const std::shared_ptr<shm::Segment> memory = MakeSharedMemory(options, peer.name);
     sender = std::make_shared<CopySender>(options, MeanMemory(memory), MakeTransport(peer, memory),
                                           std::make_unique<rpc::AlarmTimer>(queue_.get()), clock_);
-    senders_.push_back({sender, MakeContact(options, peer)});
     if (!options.is_new) sender->Hold();
-    PrepareLater(sender, memory);
+    const bool awaits_answer = options.is_new && options.lease > absl::ZeroDuration();
+    const auto missing = std::make_shared<std::atomic<int>>(awaits_answer ? 2 : 1);
+    const auto count = [sender, missing] {
+      if (missing->fetch_sub(1) == 1) sender->SetReady();
+    };
+    const std::function<void()> on_reached = awaits_answer ? count : std::function<void()>();
+    senders_.push_back({sender, MakeContact(options, peer, on_reached)});
+    PrepareLater(sender, memory, count);
   }
   CopyTarget* const target = sender.get();
   return {target, [this, sender = std::move(sender)](CopyTarget*) { CloseLater(sender); }};
 }
 
 std::shared_ptr<CopySenders::Contact> CopySenders::MakeContact(const CopyTargetOptions& options,
-                                                               const ClientOptions& peer) {
+                                                               const ClientOptions& peer,
+                                                               std::function<void()> on_reached) {
   if (options.lease <= absl::ZeroDuration()) return nullptr;
   ServerPingRequest request;
   request.set_ps(ps_);
   request.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options.lease)));
-  return std::make_shared<Contact>(queue_.get(), options, MakePsPing(peer, request));
+  return std::make_shared<Contact>(queue_.get(), options, MakePsPing(peer, request),
+                                   std::move(on_reached));
 }
 
 void CopySenders::PrepareLater(const std::shared_ptr<CopySender>& sender,
-                               const std::shared_ptr<shm::Segment>& memory) {
-  if (memory == nullptr) return sender->SetReady();
+                               const std::shared_ptr<shm::Segment>& memory,
+                               std::function<void()> prepared) {
+  if (memory == nullptr) return prepared();
   SetPreparing(sender, true);
-  const bool is_queued = TryInBackground([this, sender, memory] {
+  const bool is_queued = TryInBackground([this, sender, memory, prepared] {
     // The copy does not map memory that is not there, and gets bytes.
     if (const absl::Status taken = memory->TakeMemory(); !taken.ok()) {
       log::Info(absl::StrCat("memory for a copy's means: ", taken.message(), ", using gRPC"));
     }
-    sender->SetReady();
+    prepared();
     absl::MutexLock lock(&mutex_);
     SetPreparing(sender, false);
   });
   if (is_queued) return;
   SetPreparing(sender, false);
-  sender->SetReady();
+  prepared();
 }
 
 void CopySenders::SetPreparing(const std::shared_ptr<CopySender>& sender, bool is_preparing) {

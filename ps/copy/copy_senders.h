@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,10 +30,12 @@ class CopySenders {
       : ps_(ps), credentials_(std::move(credentials)), clock_(clock) {}
   ~CopySenders() { Close(); }
 
-  // Over gRPC, and shared memory with a copy of this host; connects with the first message. Logs
-  // when the copy refuses the primary, or a new one is lost, or its host cannot be reached. Memory
-  // that the copy reads is taken by another thread, since the caller holds the shard's lock. When
-  // the last pointer to the target goes, that thread closes it, and lets its memory go.
+  // Over gRPC, and shared memory with a copy of this host; connects with the first message. The
+  // target of a new copy is ready only after the copy has answered a ping, if the lease is not 0:
+  // no step waits for a copy that cannot be reached. Logs when the copy refuses the primary, or a
+  // new one is lost, or its host cannot be reached. Memory that the copy reads is taken by another
+  // thread, since the caller holds the shard's lock. When the last pointer to the target goes, that
+  // thread closes it, and lets its memory go.
   std::shared_ptr<CopyTarget> Make(CopyTargetOptions options);
   // As CopySender::Close, of all. Before the shards go. Targets that go later are closed.
   void Close();
@@ -47,11 +50,13 @@ class CopySenders {
     bool is_left = false;              // the last pointer to its target has gone
   };
 
-  std::shared_ptr<Contact> MakeContact(const CopyTargetOptions& options, const ClientOptions& peer)
+  // `on_reached` as of PeerContactOptions.
+  std::shared_ptr<Contact> MakeContact(const CopyTargetOptions& options, const ClientOptions& peer,
+                                       std::function<void()> on_reached)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes the memory, if there is any; then the sender is ready.
+  // Takes the memory, if there is any; then calls `prepared`.
   void PrepareLater(const std::shared_ptr<CopySender>& sender,
-                    const std::shared_ptr<shm::Segment>& memory)
+                    const std::shared_ptr<shm::Segment>& memory, std::function<void()> prepared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Closes the sender in the background, and destroys it. Where too much waits there, what is done
   // last there does it.

@@ -29,7 +29,10 @@ TEST_CASE("a ps and the one that keeps its copy name each other, and the job goe
     const bool primary_misses_copy = WaitForAll(primary, "no contact with ps 1 for 2 s");
     const bool copy_misses_primary = WaitForAll(copy, "no contact with ps 0 for 2 s");
     const bool is_alone = WaitForAll(chief, "The shard goes on without a copy");
+    // The chief reaches that ps and lets it become the copy at once. Steps do not wait for it.
+    const bool becomes_copy = WaitForAll(chief, "becomes the copy of the shard of ps 0");
     const bool goes_on = MakesSteps(&cluster);
+    const bool is_given_up = chief[0].WaitFor("is given up", absl::Now());
     const bool stays_missed = !primary[0].WaitFor("contact with ps 1 again", absl::Now());
     cut.Apply(&network, 0, 1, false);
     const bool copy_has_primary = WaitForAll(copy, "contact with ps 0 again");
@@ -39,7 +42,9 @@ TEST_CASE("a ps and the one that keeps its copy name each other, and the job goe
     CHECK(copy_misses_primary);
     CHECK(is_alone);
     CHECK(stays_missed);
+    CHECK(becomes_copy);
     CHECK(goes_on);
+    CHECK_FALSE(is_given_up);
     CHECK(copy_has_primary);
     REQUIRE(has_copy);
   }

@@ -98,6 +98,23 @@ TEST_CASE("a peer that refuses connections is named after a lease, with the reas
                          "contact with ps 1 again, after 2 s"});
 }
 
+TEST_CASE("that a peer is reached is told once, with its first answer") {
+  test::ManualTime time;
+  FakePing::Peer peer{.answers_at_once = absl::UnavailableError("connection refused")};
+  int reached = 0;
+  PeerContact contact({.lease = kLease,
+                       .timer = &time,
+                       .clock = &time,
+                       .log = [](absl::string_view) {},
+                       .on_reached = [&reached] { ++reached; }},
+                      "ps 1", std::make_unique<FakePing>(&peer));
+  time.Advance(kTick);
+  CHECK(reached == 0);
+  peer.answers_at_once = absl::OkStatus();
+  for (int i = 0; i < 10; ++i) time.Advance(kTick);
+  CHECK(reached == 1);
+}
+
 TEST_CASE("a peer that never answers is named, and asked once at a time") {
   Fixture f(std::nullopt);
   f.Ticks(4);
