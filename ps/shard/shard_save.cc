@@ -58,9 +58,8 @@ std::vector<NamedTensor> TensorsOf(const EpochVariables& variables, const Snapsh
 bool IsUnchangedSince(GlobalStep version, const EpochState& state, ShardIndex shard)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu) {
   const GlobalStep now = state.step.shard_step();
-  if (shard == kScalarShard || version > now || now.value() - version.value() > kGrantsAhead) {
-    return false;
-  }
+  if (shard == kScalarShard || version > now) return false;
+  if (SaturatingSubtract(now.value(), version.value()) > kGrantsAhead) return false;
   return !state.step.turns().ExpectsAny(version, now);
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "common/base/exit_code.h"
 #include "common/base/limits.h"
+#include "common/base/not_kept.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -174,6 +175,38 @@ TEST_CASE("steps at the ends of their type are answered like any others") {
       }
     }
     CHECK(h.shard.Report().variables == 1);
+  }
+}
+
+TEST_CASE("a shard without gradients answers a save of any version while nothing is granted") {
+  CreateVariablesRequest plan = PlanOf(
+      PlacementOf({{"w", {1}}, {.name = "idle", .dims = {1}, .shard = 1, .frozen = true}}, 2), 1,
+      1);
+  const bool is_frozen = GENERATE(true, false);
+  if (!is_frozen) {
+    // Of the second loss, whose turn comes in no step before the first.
+    plan.clear_optimizer();
+    for (const char* loss : {"w's", "idle's"}) {
+      LossDef* const def = plan.add_losses();
+      def->set_name(loss);
+      def->mutable_optimizer()->mutable_sgd();
+      plan.mutable_placement()->add_turns(1);
+    }
+    VariableSpec* const idle = plan.mutable_placement()->mutable_variables(1);
+    idle->set_frozen(false);
+    idle->set_loss(2);
+    plan.mutable_placement()->mutable_variables(0)->set_loss(1);
+  }
+  Shard shard((ShardOptions()));
+  REQUIRE(shard.SetView(test::ViewOf(1, 1)).ok());
+  REQUIRE(shard.CreateVariables(plan).ok());
+  for (const int64_t version : {kMin, kMin + 1, kMax - 1, kMax}) {
+    CAPTURE(is_frozen, version);
+    const absl::Status status =
+        shard.Save(kCommand, GlobalStep(version), "/dev/null/nowhere").status();
+    CHECK_FALSE(status.ok());
+    // Of frozen variables every version has the same values: the folder alone is at fault.
+    CHECK(IsNotKept(status) == !is_frozen);
   }
 }
 
