@@ -77,6 +77,15 @@ void PushLedger::Record(const PushKey& key, size_t variable, PushStatus status) 
   if (entry.statuses[variable] == PushStatus::kPending) entry.statuses[variable] = status;
 }
 
+void PushLedger::Forget(const Pusher& pusher, size_t variable, GlobalStep since) {
+  const auto found = pushes_.find(pusher);
+  if (found == pushes_.end()) return;
+  for (Entry& entry : found->second.entries) {
+    if (entry.push_seq == PushSeq() || entry.local_step < since) continue;
+    entry.statuses[variable] = PushStatus::kPending;
+  }
+}
+
 std::optional<GlobalStep> PushLedger::NewestLocalStep(WorkerIndex worker,
                                                       Incarnation incarnation) const {
   const auto found = pushes_.find({worker});

@@ -64,6 +64,9 @@ class PushLedger {
   PushStatus Find(const PushKey& key, size_t variable) const;
   // Decides a variable of an open push; a decided one keeps its status.
   void Record(const PushKey& key, size_t variable, PushStatus status);
+  // Makes the variable undecided again in the pusher's pushes from step `since` on: its gradient
+  // was removed before it was used.
+  void Forget(const Pusher& pusher, size_t variable, GlobalStep since);
 
   // local_step of the newest push of this incarnation (its tower 0); nullopt when it never pushed.
   std::optional<GlobalStep> NewestLocalStep(WorkerIndex worker, Incarnation incarnation) const;

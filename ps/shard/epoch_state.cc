@@ -182,7 +182,10 @@ void EpochState::GiveBack(WorkerIndex worker, DeferredCallbacks* deferred) {
   if (!variables.config.is_replicated()) return;
   for (size_t i = 0; i < variables.catalog.size(); ++i) {
     std::optional<HeldGradient> held = step.Remove(i, worker);
-    if (held.has_value()) receiver.Release(i, std::move(held->gradient), deferred);
+    if (!held.has_value()) continue;
+    // The same incarnation may become a member again.
+    receiver.Forget(worker, i);
+    receiver.Release(i, std::move(held->gradient), deferred);
   }
 }
 

@@ -78,6 +78,10 @@ class GradientReceiver {
   // The bytes of `copy` are there. True: the gradient is whole, and the caller's.
   bool Receive(const PushContext::PendingCopy& copy, PushContext* push);
   PushStatus Decide(const PushKey& key, size_t variable, PushStatus status);
+  // A gradient that counted for the current step was removed: the worker may send it again.
+  void Forget(WorkerIndex worker, size_t variable) {
+    ledger_.Forget({worker}, variable, step_.StepOf(variable));
+  }
   // Of a copy: the push's mean of the variable counts, and with it the workers' gradients.
   void AcceptMean(size_t variable, const PushContext& push);
   // A gradient that was never in parts counts for the step at hand: so do all its chunks.

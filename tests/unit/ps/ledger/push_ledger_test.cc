@@ -45,6 +45,23 @@ TEST_CASE("what a push left undecided never counts once a newer one began") {
   CHECK(ledger.Find(Key(1, 11, 2), 1) == PushStatus::kPending);
 }
 
+TEST_CASE("a forgotten variable is undecided from its step on, and keeps its earlier verdicts") {
+  PushLedger ledger(kVariables);
+  for (const uint64_t seq : {1, 2, 3}) {
+    Open(&ledger, Key(1, 11, seq), seq == 1 ? 0 : 1);
+    for (size_t variable = 0; variable < kVariables; ++variable) {
+      ledger.Record(Key(1, 11, seq), variable, PushStatus::kAccepted);
+    }
+  }
+  ledger.Forget({WorkerIndex(2)}, 0, GlobalStep(1));
+  CHECK(ledger.Find(Key(1, 11, 3), 0) == PushStatus::kAccepted);
+  ledger.Forget({WorkerIndex(1)}, 0, GlobalStep(1));
+  CHECK(ledger.Find(Key(1, 11, 1), 0) == PushStatus::kAccepted);
+  CHECK(ledger.Find(Key(1, 11, 2), 0) == PushStatus::kStale);  // given up for the third
+  CHECK(ledger.Find(Key(1, 11, 3), 0) == PushStatus::kPending);
+  CHECK(ledger.Find(Key(1, 11, 3), 1) == PushStatus::kAccepted);
+}
+
 TEST_CASE("the towers of a worker count pushes of their own") {
   PushLedger ledger(kVariables);
   PushKey first = Key(1, 11, 7), second = Key(1, 11, 1);

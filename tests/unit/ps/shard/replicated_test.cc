@@ -96,6 +96,23 @@ TEST_CASE("what a lost worker has pushed counts no more, and its successor pushe
   CHECK(harness.shard.SetView(view)->shard_step == GlobalStep(1));
 }
 
+TEST_CASE("what a worker has pushed counts again when it comes back as it was") {
+  Harness harness(Replicated(2));
+  GrantArguments grant = Keeping(0, false, false);
+  grant.required = 2;
+  const auto closed = harness.Grant(grant);
+  REQUIRE(harness.Push(0, 1, 0, kLoss, {1}) == PushStatus::kAccepted);
+
+  View without = test::ViewOf(2);
+  without.members.erase(without.members.begin());
+  REQUIRE(harness.shard.SetView(without).ok());
+  REQUIRE(harness.Push(1, 1, 0, kLoss, {3}) == PushStatus::kAccepted);
+  REQUIRE(harness.shard.SetView(test::ViewOf(2)).ok());
+  CHECK(closed.IsParked());
+  CHECK(harness.Push(0, 1, 0, kLoss, {1}) == PushStatus::kAccepted);
+  CHECK_FALSE(closed.IsParked());
+}
+
 TEST_CASE("with SHRINK a step needs those who are there, and closes when somebody leaves") {
   CreateVariablesRequest plan = Replicated(3);
   plan.mutable_sync()->set_quorum_policy(SHRINK);
