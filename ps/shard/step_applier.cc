@@ -93,7 +93,8 @@ NextValue ComputeRows(const EpochState& state, const TakenVariable& of, RunRange
 }  // namespace
 
 struct StepApplier::Unshown {
-  std::vector<TakenVariable> taken;
+  GlobalStep step;
+  std::vector<TakenVariable> taken;  // none: the step has no gradients
   std::vector<NextValue> next;
 };
 
@@ -188,7 +189,8 @@ void StepApplier::Show(absl::Span<TakenVariable> taken, absl::Span<NextValue> ne
     sent.stale = state_->host.counts->stale;
   }
   auto unshown = std::make_shared<Unshown>(
-      Unshown{{std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.end())},
+      Unshown{sent.step,
+              {std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.end())},
               {std::make_move_iterator(next.begin()), std::make_move_iterator(next.end())}});
   Send(copy_.get(), std::move(sent), std::make_shared<StepApplier>(pass_.Share()), unshown);
 }
@@ -204,14 +206,14 @@ void StepApplier::Send(CopyTarget* copy, StepMeans means, const std::shared_ptr<
 void StepApplier::OnCopied(const std::shared_ptr<StepApplier>& rest,
                            const std::shared_ptr<Unshown>& unshown) {
   if (std::optional<StatePart> part = rest->PublishOrPart(unshown.get())) {
-    part->copy->SendState(
-        part->step, std::move(part->tensors), [rest, unshown](const absl::Status& copied) {
-          if (copied.ok()) {
-            rest->Publish(absl::MakeSpan(unshown->taken), absl::MakeSpan(unshown->next));
-            rest->Run();
-          }
-          rest->pass_ = EpochGate::Pass();
-        });
+    part->copy->SendState(part->step, std::move(part->tensors),
+                          [rest, unshown](const absl::Status& copied) {
+                            if (copied.ok()) {
+                              rest->Publish(unshown.get());
+                              rest->Run();
+                            }
+                            rest->pass_ = EpochGate::Pass();
+                          });
     return;
   }
   rest->Run();
@@ -221,13 +223,29 @@ void StepApplier::OnCopied(const std::shared_ptr<StepApplier>& rest,
 std::optional<StepApplier::StatePart> StepApplier::PublishOrPart(Unshown* unshown) {
   DeferringLock lock(&state_->mu);
   std::shared_ptr<CopyTarget> copy = state_->copy;
-  const bool ends_step = state_->step.num_open() == unshown->taken.size();
+  const bool ends_step = unshown->step == state_->step.shard_step() &&
+                         state_->step.num_open() == unshown->taken.size();
   if (ends_step && copy != nullptr && copy->LacksState()) {
     return StatePart{std::move(copy), state_->step.shard_step().next(),
                      StateBytes(state_->variables, unshown->taken, unshown->next)};
   }
-  Publish(absl::MakeSpan(unshown->taken), absl::MakeSpan(unshown->next), lock.deferred());
+  Publish(unshown, lock.deferred());
   return std::nullopt;
+}
+
+void StepApplier::Publish(Unshown* unshown) {
+  DeferringLock lock(&state_->mu);
+  Publish(unshown, lock.deferred());
+}
+
+void StepApplier::Publish(Unshown* unshown, DeferredCallbacks* deferred) {
+  if (!unshown->taken.empty()) {
+    return Publish(absl::MakeSpan(unshown->taken), absl::MakeSpan(unshown->next), deferred);
+  }
+  // A copy that is taken away may tell so after its last step has closed without it.
+  if (unshown->step != state_->step.shard_step()) return;
+  state_->awaits_copy = false;
+  PassMilestones(/*is_copied=*/true, deferred);
 }
 
 void StepApplier::Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next) {
@@ -254,8 +272,7 @@ void StepApplier::Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue>
   for (const TakenVariable& one : taken) {
     state_->reader.RetryPulls(one.variable, deferred);
   }
-  if (taken.empty()) state_->awaits_copy = false;
-  PassMilestones(/*is_copied=*/taken.empty(), deferred);
+  PassMilestones(/*is_copied=*/false, deferred);
 }
 
 void StepApplier::PassMilestones(bool is_copied, DeferredCallbacks* deferred) {
@@ -283,7 +300,8 @@ bool StepApplier::TellCopy(DeferredCallbacks* deferred) {
       [copy = state_->copy,
        means = StepMeans{step, state_->step.terms()->learning_rate, {}, counts.stale},
        rest = std::make_shared<StepApplier>(pass_.Share())](const absl::StatusOr<bool>&) mutable {
-        Send(copy.get(), std::move(means), rest, std::make_shared<Unshown>());
+        auto unshown = std::make_shared<Unshown>(Unshown{means.step, {}, {}});
+        Send(copy.get(), std::move(means), rest, unshown);
       },
       true);
   return true;
@@ -301,6 +319,7 @@ void StepApplier::AdvanceStep(DeferredCallbacks* deferred) {
     Keep(step.next(), terms, std::move(snapshot));
   }
   state_->step.Advance();
+  state_->awaits_copy = false;
   // What the step did not change has every version that the others have.
   for (size_t i = 0; i < variables.entries.size(); ++i) {
     if (turns.Expects(step, i)) continue;

@@ -61,7 +61,9 @@ class StepApplier {
                        const std::shared_ptr<Unshown>& unshown);
   // nullopt: they are published. Otherwise they end the step, and the part is to be sent before.
   std::optional<StatePart> PublishOrPart(Unshown* unshown) ABSL_LOCKS_EXCLUDED(state_->mu);
-  // Without any: the step at hand has none, and the copy knows of it.
+  void Publish(Unshown* unshown) ABSL_LOCKS_EXCLUDED(state_->mu);
+  void Publish(Unshown* unshown, DeferredCallbacks* deferred)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next)
       ABSL_LOCKS_EXCLUDED(state_->mu);
   void Publish(absl::Span<TakenVariable> taken, absl::Span<NextValue> next,

@@ -16,7 +16,7 @@ namespace lockstep::ps::test {
 inline constexpr char kCopyAddress[] = "copy:1";
 
 // Holds what is sent until the test says what becomes of it.
-class HeldMeans final : public CopyTarget {
+class HeldMeans : public CopyTarget {
  public:
   struct Sent {
     StepMeans means;
