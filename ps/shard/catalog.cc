@@ -49,7 +49,14 @@ absl::Status CheckCut(const CatalogEntry& entry, const PushPiece& piece, uint64_
                                                  "indices, got one that is cut at byte ", at));
 }
 
-absl::Status CheckPiece(const CatalogEntry& entry, const PushPiece& piece) {
+// A sparse mean keeps the rows of all its gradients where they do not meet in order (SparseSum).
+bool IsTooLarge(const CatalogEntry& entry, uint64_t bytes, size_t num_gradients) {
+  const auto most = CheckedMultiplyBytes(num_gradients, entry.MostGradientBytes());
+  return entry.is_sparse && most.has_value() && bytes > *most;
+}
+
+// `num_gradients`: of which it is the mean, or 1.
+absl::Status CheckPiece(const CatalogEntry& entry, const PushPiece& piece, size_t num_gradients) {
   if (entry.is_frozen) {
     return absl::InvalidArgumentError(
         absl::StrCat(Quoted(entry), ": it is frozen: expected no gradient, got one"));
@@ -75,10 +82,14 @@ absl::Status CheckPiece(const CatalogEntry& entry, const PushPiece& piece) {
         absl::StrCat(Quoted(entry), ": expected a dense gradient, got ", piece.rows, " rows"));
   }
   const std::optional<uint64_t> whole = entry.GradientBytes(piece.dtype, piece.rows);
-  if (!whole.has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Quoted(entry), ": expected a sparse gradient that is no larger than all ",
-                     entry.shape.dim(0), " rows, got ", piece.rows, " rows. Merge them"));
+  if (!whole.has_value() || IsTooLarge(entry, *whole, num_gradients)) {
+    const std::string expected =
+        num_gradients == 1
+            ? "a sparse gradient that is"
+            : absl::StrCat("the mean of ", num_gradients, " sparse gradients that are each");
+    return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": expected ", expected,
+                                                   " no larger than all ", entry.shape.dim(0),
+                                                   " rows, got ", piece.rows, " rows. Merge them"));
   }
   if (!IsInside(piece.offset, piece.size, *whole)) {
     return OutOfRange(entry, *whole, piece.offset, piece.size);
@@ -143,9 +154,7 @@ bool CatalogEntry::MayBe(DType type) const {
 
 std::optional<uint64_t> CatalogEntry::GradientBytes(DType type, int64_t rows) const {
   if (!is_sparse) return BytesAs(type);
-  const std::optional<uint64_t> bytes = PackedBytes(rows, row_bytes);
-  if (!bytes.has_value()) return std::nullopt;
-  return *bytes <= MostGradientBytes() ? bytes : std::nullopt;
+  return PackedBytes(rows, row_bytes);
 }
 
 uint64_t CatalogEntry::MostGradientBytes() const {
@@ -234,6 +243,8 @@ absl::StatusOr<std::vector<size_t>> Catalog::ResolvePush(const PushArguments& ar
     if (!seen.empty()) return static_cast<bool>(seen[variable]);
     return std::find(variables.begin(), variables.end(), variable) != variables.end();
   };
+  const size_t num_gradients =
+      arguments.mean.has_value() ? std::max<size_t>(1, arguments.mean->mean_of.size()) : 1;
   uint64_t expected = 0;
   for (const PushPiece& piece : arguments.pieces) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t variable, Find(piece.variable));
@@ -242,8 +253,10 @@ absl::StatusOr<std::vector<size_t>> Catalog::ResolvePush(const PushArguments& ar
       return absl::InvalidArgumentError(absl::StrCat(Quoted(entry), ": twice in one message"));
     }
     if (!arguments.ask) {
-      LOCKSTEP_RETURN_IF_ERROR(CheckPiece(entry, piece));
-      expected += piece.size;
+      LOCKSTEP_RETURN_IF_ERROR(CheckPiece(entry, piece, num_gradients));
+      // No payload has as many bytes as the largest number.
+      expected =
+          CheckedAddBytes(expected, piece.size).value_or(std::numeric_limits<uint64_t>::max());
     }
     if (!seen.empty()) seen[variable] = true;
     variables.push_back(variable);

@@ -37,8 +37,9 @@ struct CatalogEntry {
   // All of a dense variable as such a type.
   uint64_t BytesAs(DType type) const { return num_bytes / SizeOf(dtype) * SizeOf(type); }
   // Bytes of a gradient of such a type with `rows` slices, of a dense variable with all its
-  // elements. nullopt: more than the shard takes.
+  // elements. nullopt: a negative number of slices, or more bytes than are counted.
   std::optional<uint64_t> GradientBytes(DType type, int64_t rows) const;
+  // Of the largest gradient that the shard takes.
   uint64_t MostGradientBytes() const;
 };
 

@@ -1,7 +1,9 @@
 // What workers are answered that send their gradients again to a copy that became the primary.
 #include <catch2/catch.hpp>
+#include <limits>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "common/base/limits.h"
 #include "tests/unit/ps/shard/copy_pair.h"
 
@@ -102,6 +104,60 @@ TEST_CASE("a worker's successor sends its gradient anew to a copy that became th
   CHECK(pushed->statuses == std::vector{PushStatus::kStale, PushStatus::kAccepted});
   CHECK(pair.copy.Push(0, 1, 0, 1, {1}) == PushStatus::kAccepted);
   CHECK(pair.copy.shard.GetView().shard_step == GlobalStep(1));
+}
+
+// Rows of 4 MiB: a gradient has 64 MiB at most.
+const Shape kLargeRows({2, 1 << 20});
+
+CreateVariablesRequest PlanOfLargeRows() {
+  CreateVariablesRequest plan = test::PlanOf(
+      test::PlacementOf({{.name = "table", .dims = {2, 1 << 20}, .sparse = true}}), 2, 2);
+  plan.mutable_sync()->set_ps_replicas(1);
+  plan.mutable_sync()->set_replicas_to_aggregate(2);
+  return plan;
+}
+
+TEST_CASE("a copy takes the mean of sparse gradients whose rows were not merged") {
+  constexpr size_t kRows = 9;
+  Pair pair(PlanOfLargeRows());
+  const auto closed = pair.primary.Grant(0, 2);
+  for (const uint32_t worker : {0u, 1u}) {
+    // Each row of the one is missing in the other: the mean has all of both.
+    const auto pushed =
+        pair.primary.shard.Push(Message(IdentityOf(worker), 1, 0)
+                                    .Rows(0, kLargeRows, std::vector<int64_t>(kRows, worker),
+                                          std::vector<float>(kRows * kLargeRows.dim(1), 1))
+                                    .Ready(1 << 20));
+    REQUIRE(pushed.ok());
+    CHECK(pushed->statuses == std::vector{PushStatus::kAccepted});
+  }
+  REQUIRE(pair.target->sent.size() == 1);
+  REQUIRE(pair.target->sent[0].means.gradients[0].rows->indices.size() == 2 * kRows);
+  pair.CopyAll();
+  CHECK_FALSE(closed.IsParked());
+  CHECK(pair.copy.shard.GetView().shard_step == GlobalStep(1));
+}
+
+TEST_CASE("a copy refuses a mean with more rows than its gradients can have") {
+  Pair pair(PlanOfLargeRows());
+  const auto push = [&](int64_t rows) {
+    Message message(test::Primary(), 1, 0);
+    message.Rows(0, kLargeRows, {0}, {}, 0, 8);
+    message.arguments().pieces[0].rows = rows;
+    message.arguments().mean = MeanArguments{.learning_rate = 1};
+    for (const uint32_t worker : {0u, 1u}) {
+      const WorkerIdentity of = IdentityOf(worker);
+      message.arguments().mean->mean_of.push_back({of.worker, of.incarnation, PushSeq(1)});
+    }
+    return pair.copy.shard.Push(message.Ready()).status();
+  };
+  for (const int64_t rows : {int64_t{32}, std::numeric_limits<int64_t>::max()}) {
+    CAPTURE(rows);
+    const absl::Status refused = push(rows);
+    CHECK(absl::IsInvalidArgument(refused));
+    CHECK(absl::StrContains(refused.message(), "the mean of 2 sparse gradients"));
+  }
+  CHECK(push(31).ok());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,6 +64,12 @@ inline WorkerIdentity Primary() {
 inline absl::StatusOr<PushResult> Deliver(const StepMeans& means, Shard* copy) {
   Message message(Primary(), static_cast<uint64_t>(means.step.value()) + 1, means.step.value());
   for (const MeanGradient& mean : means.gradients) {
+    if (mean.rows != nullptr) {
+      const std::span<const float> values = mean.rows->values.as<float>();
+      message.Rows(mean.variable.value(), mean.shape, mean.rows->indices,
+                   {values.begin(), values.end()});
+      continue;
+    }
     const auto* const values = static_cast<const float*>(mean.values.data);
     message.Whole(static_cast<uint32_t>(mean.variable.value()), mean.shape,
                   {values, values + mean.values.num_elements()});
