@@ -191,7 +191,8 @@ std::shared_ptr<PartialGradient> GradientReceiver::AllocateGradient(size_t piece
     return nullptr;
   }
   const bool may_stay = arguments.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned;
-  if (!FindRoom(header.dtype, may_stay, gradient.get())) {
+  if (!FindRoom(header.dtype, may_stay, gradient.get()) &&
+      !(MakeRoom(piece, push) && FindRoom(header.dtype, may_stay, gradient.get()))) {
     if (push->refused.ok()) {
       push->refused = absl::ResourceExhaustedError(absl::StrCat(
           Quoted(entry), " of push ", arguments.push_seq.value(), " of worker ",
@@ -202,27 +203,6 @@ std::shared_ptr<PartialGradient> GradientReceiver::AllocateGradient(size_t piece
   }
   reassembly_.Add(gradient);
   return gradient;
-}
-
-bool GradientReceiver::FindRoom(DType type, bool may_stay, PartialGradient* gradient) {
-  const size_t variable = gradient->variable;
-  const CatalogEntry& entry = variables_.catalog[variable];
-  if (!may_stay || entry.is_sparse || gradient->num_bytes < kLeastInParts) {
-    auto buffer = budget_.Acquire(variable, type, gradient->num_bytes);
-    if (!buffer.has_value()) return false;
-    gradient->buffer = *std::move(buffer);
-    return true;
-  }
-  if (!budget_.Reserve(variable, gradient->num_bytes)) return false;
-  gradient->parts =
-      std::make_shared<GradientParts>(type, entry.shape, DenseUpdate::RangeElements(entry.dtype));
-  gradient->counts_early =
-      !arrived_[variable].empty() && gradient->local_step == step_.StepOf(variable);
-  // What has been made of another incarnation's gradient is not made again.
-  for (size_t range = 0; range < gradient->parts->num_ranges(); ++range) {
-    if (IsApplied(variable, range)) gradient->parts->LetGo(range);
-  }
-  return true;
 }
 
 std::optional<Tensor> GradientReceiver::Borrow(size_t piece, const PushContext& push) const {

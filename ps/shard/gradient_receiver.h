@@ -12,6 +12,7 @@
 #include "ps/shard/deferred_callbacks.h"
 #include "ps/shard/held_budget.h"
 #include "ps/shard/reassembly_buffer.h"
+#include "ps/shard/refused_pushes.h"
 #include "ps/shard/variable_entry.h"
 #include "ps/step/step_machine.h"
 
@@ -125,6 +126,8 @@ class GradientReceiver {
   std::optional<Tensor> Borrow(size_t piece, const PushContext& push) const;
   // In a buffer or, where its messages may stay, in parts. False: no room.
   bool FindRoom(DType type, bool may_stay, PartialGradient* gradient);
+  // Gives up another worker's partial gradient that comes in too slowly. False: none.
+  bool MakeRoom(size_t piece, PushContext* push);
   void AddChunk(size_t variable, size_t chunk, PushContext* push);
   // Applied in the step at hand, before the rest.
   bool IsApplied(size_t variable, size_t chunk) const;
@@ -135,6 +138,7 @@ class GradientReceiver {
   PushLedger ledger_;
   ReassemblyBuffer reassembly_;
   HeldBudget budget_;
+  RefusedPushes refused_;
   std::vector<std::vector<uint32_t>> arrived_;  // replicas, by chunk, of variables with chunks
   PushCounts& counts_;
 };

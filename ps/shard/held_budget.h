@@ -6,7 +6,7 @@
 // is given only if, beside everything held for later variables, there is room left for `copies`
 // gradients of each earlier one that is still open. So the earliest open variable can always
 // gather `copies` gradients, closes, and makes room for the next: no order of arrival blocks for
-// ever.
+// ever. Of those `copies` one may come in too slowly: RefusedPushes gives it up.
 //
 // How large a sparse gradient will be nobody knows before it comes. Room is left for the largest
 // that the variable has had, and where that was too little, the earliest open variable gets its
@@ -58,6 +58,8 @@ class HeldBudget {
   // As Acquire, of a dense gradient of so many bytes that needs no buffer. False: no room now.
   bool Reserve(size_t variable, uint64_t bytes);
   void GiveBack(size_t variable, uint64_t bytes);
+  // No other variable closes before it.
+  bool IsEarliest(size_t variable) const { return !order_.EarlierThan(variable, 0).any; }
   // The variable goes on to the next step: it closes after those that are still at this one.
   void Close(size_t variable) { order_.Close(variable); }
   // The step begins anew: all variables are to close in it.

@@ -32,6 +32,16 @@ std::shared_ptr<PartialGradient> ReassemblyBuffer::Find(const Pusher& pusher,
   return found == incoming_.end() ? nullptr : found->second;
 }
 
+std::vector<const PartialGradient*> ReassemblyBuffer::PartialOf(size_t variable) const {
+  std::vector<const PartialGradient*> partial;
+  if (variable >= first_of_variable_.size()) return partial;
+  for (const PartialGradient* gradient = first_of_variable_[variable]; gradient != nullptr;
+       gradient = gradient->of_variable.next) {
+    partial.push_back(gradient);
+  }
+  return partial;
+}
+
 void ReassemblyBuffer::Add(std::shared_ptr<PartialGradient> incoming) {
   PartialGradient* const added = incoming.get();
   if (added->variable >= first_of_variable_.size()) first_of_variable_.resize(added->variable + 1);

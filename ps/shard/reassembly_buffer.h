@@ -54,6 +54,8 @@ class ReassemblyBuffer {
   std::shared_ptr<PartialGradient> Find(const PushKey& key, size_t variable) const;
   // Whatever push of the pusher it is.
   std::shared_ptr<PartialGradient> Find(const Pusher& pusher, size_t variable) const;
+  // All of the variable; valid until one of them is removed.
+  std::vector<const PartialGradient*> PartialOf(size_t variable) const;
   // Nothing of this pusher's may be there for the variable (CHECK).
   void Add(std::shared_ptr<PartialGradient> incoming);
   void Remove(const PartialGradient& incoming);

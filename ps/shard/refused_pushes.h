@@ -1,0 +1,50 @@
+// RefusedPushes chooses the partial gradient that makes room for a push for which there was none. A
+// worker that has stopped, or whose link is slow, may hold memory that a backup needs to close the
+// step.
+//
+// The tries of the refused push are the clock: a worker backs off before each. A partial gradient
+// of which less than a sixteenth came during four of them is given up, the least complete one
+// first. A worker whose gradient was given up makes nobody else's give way in that step, and does
+// so only once itself: two slow workers do not take turns for ever.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "common/base/ids.h"
+#include "ps/ledger/push_ledger.h"
+#include "ps/shard/reassembly_buffer.h"
+
+namespace lockstep::ps {
+
+// Not thread-safe.
+class RefusedPushes {
+ public:
+  // Notes that there was no room for the variable, of which the refused message has the bytes from
+  // `offset` on, while `partial` are coming in. Returns the one to give up, which nothing writes;
+  // null: none.
+  const PartialGradient* OnRefused(const PushKey& key, GlobalStep local_step, size_t variable,
+                                   uint64_t offset,
+                                   absl::Span<const PartialGradient* const> partial);
+
+ private:
+  // The push that a pusher tries again.
+  struct Waiting {
+    PushKey key;
+    size_t variable = 0;
+    uint64_t offset = 0;
+    int tries = 0;
+    absl::flat_hash_map<Pusher, uint64_t> received;  // of the partial gradients, when they began
+  };
+
+  bool WasGivenUp(const Pusher& pusher, size_t variable, GlobalStep step) const;
+
+  absl::flat_hash_map<Pusher, Waiting> waiting_;
+  // The step in which a gradient of the variable was given up last.
+  absl::flat_hash_map<std::pair<Pusher, size_t>, GlobalStep> given_up_;
+};
+
+}  // namespace lockstep::ps
