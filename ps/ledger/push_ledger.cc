@@ -1,6 +1,7 @@
 #include "ps/ledger/push_ledger.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/limits.h"
@@ -31,6 +32,10 @@ absl::Status CheckGap(const PushKey& key, GlobalStep local_step, PushSeq newest,
 }  // namespace
 
 absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep local_step) {
+  const auto other = others_.find(key.pusher());
+  if (other != others_.end() && other->second.incarnation == key.incarnation) {
+    std::swap(pushes_[key.pusher()], other->second);
+  }
   const auto known = pushes_.find(key.pusher());
   const bool is_known = known != pushes_.end() && known->second.incarnation == key.incarnation;
   const PushSeq newest = is_known ? known->second.newest : PushSeq();
@@ -59,6 +64,15 @@ absl::StatusOr<PushLedger::Age> PushLedger::Open(const PushKey& key, GlobalStep 
         entry->local_step.value(), " before and has ", local_step.value(), " now"));
   }
   return key.push_seq == pushes.newest ? Age::kCurrent : Age::kOver;
+}
+
+absl::StatusOr<PushLedger::Age> PushLedger::OpenCounted(const PushKey& key, GlobalStep local_step) {
+  const auto known = pushes_.find(key.pusher());
+  if (known != pushes_.end() && known->second.incarnation != key.incarnation) {
+    Pushes& other = others_[key.pusher()];
+    if (other.incarnation != key.incarnation) other = known->second;
+  }
+  return Open(key, local_step);
 }
 
 PushStatus PushLedger::Find(const PushKey& key, size_t variable) const {

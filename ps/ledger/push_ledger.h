@@ -59,6 +59,10 @@ class PushLedger {
   // (common/base/limits.h); it is not noted.
   absl::StatusOr<Age> Open(const PushKey& key, GlobalStep local_step);
 
+  // The same of a copy, which hears of pushes in any order: keeps the records of this pusher's last
+  // incarnation, too.
+  absl::StatusOr<Age> OpenCounted(const PushKey& key, GlobalStep local_step);
+
   // kPending while undecided. kStale for an old push that left a variable undecided or is no longer
   // remembered: it never counts.
   PushStatus Find(const PushKey& key, size_t variable) const;
@@ -87,6 +91,8 @@ class PushLedger {
 
   const size_t num_variables_;
   absl::flat_hash_map<Pusher, Pushes> pushes_;
+  // Of another incarnation, until a push of that is opened (OpenCounted).
+  absl::flat_hash_map<Pusher, Pushes> others_;
 };
 
 }  // namespace lockstep::ps

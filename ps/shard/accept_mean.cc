@@ -12,7 +12,7 @@ void GradientReceiver::AcceptMean(size_t variable, const PushContext& push) {
     const PushKey key{of.worker, of.incarnation, of.push_seq};
     // The ledger keeps something for each worker.
     if (of.worker.value() >= variables_.config.total_num_replicas()) continue;
-    if (ledger_.Open(key, push.arguments.local_step).ok()) {
+    if (ledger_.OpenCounted(key, push.arguments.local_step).ok()) {
       ledger_.Record(key, variable, PushStatus::kAccepted);
     }
   }

@@ -106,6 +106,32 @@ TEST_CASE("a worker's successor sends its gradient anew to a copy that became th
   CHECK(pair.copy.shard.GetView().shard_step == GlobalStep(1));
 }
 
+TEST_CASE("a copy that heard of a worker's successor first answers it as the lost ps would have") {
+  Pair pair;
+  pair.primary.Grant(0, 2);
+  for (const uint32_t worker : {0u, 1u}) pair.primary.Push(worker, 1, 0, 0, {1, 1});
+  WorkerIdentity successor = IdentityOf(0);
+  successor.incarnation = Incarnation(999);
+  View view = test::ViewOf(2);
+  view.copy_address = test::kCopyAddress;
+  view.members[0].incarnation = successor.incarnation;
+  REQUIRE(pair.primary.shard.SetView(view).ok());
+  Message message(successor, 1, 0);
+  const PushArguments& push = message.Whole(1, Shape({1}), {1}).Ready();
+  REQUIRE(pair.primary.shard.Push(push)->statuses == std::vector{PushStatus::kAccepted});
+  pair.primary.Push(1, 1, 0, 1, {1});
+
+  REQUIRE(pair.target->sent.size() == 2);
+  for (const size_t mean : {1, 0}) {
+    REQUIRE(test::Deliver(pair.target->sent[mean].means, &pair.copy.shard).ok());
+  }
+  view.copy_address.clear();
+  REQUIRE(pair.copy.shard.SetView(view).ok());
+  const auto repeated = pair.copy.shard.Push(push);
+  REQUIRE(repeated.ok());
+  CHECK(repeated->statuses == std::vector{PushStatus::kAccepted});
+}
+
 // Rows of 4 MiB: a gradient has 64 MiB at most.
 const Shape kLargeRows({2, 1 << 20});
 
