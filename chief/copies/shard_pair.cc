@@ -330,22 +330,23 @@ void ShardPair::Guard() {
 
 void ShardPair::WatchCommand(const WatchCommandRequest& request, WatchCommandReply* reply,
                              StatusCallback done) {
-  PsControl* ps = roles_.place(watched_)->ps();
-  if (ps == nullptr) ps = home_->ps();
+  const PlaceIndex asked = roles_.place(watched_)->ps() == nullptr ? kHome : watched_;
   const std::shared_ptr<WatchCommandReply> own = std::make_shared<WatchCommandReply>();
-  ps->Start(kWatchCommand, request, own.get(),
-            [this, own, reply, done = std::move(done)](const absl::Status& status) mutable {
-              executor_->Post([this, own, reply, status, done = std::move(done)]() mutable {
-                const absl::Status known = OnCommand(status, *own);
-                if (known.ok()) *reply = std::move(*own);
-                done(known);
-              });
-            });
+  roles_.place(asked)->ps()->Start(
+      kWatchCommand, request, own.get(),
+      [this, asked, own, reply, done = std::move(done)](const absl::Status& status) mutable {
+        executor_->Post([this, asked, own, reply, status, done = std::move(done)]() mutable {
+          const absl::Status known = OnCommand(asked, status, *own);
+          if (known.ok()) *reply = std::move(*own);
+          done(known);
+        });
+      });
 }
 
 // A ps that was started again has no chief; the other one may serve the shard, and know who
 // commands.
-absl::Status ShardPair::OnCommand(const absl::Status& status, const WatchCommandReply& reply) {
+absl::Status ShardPair::OnCommand(PlaceIndex asked, const absl::Status& status,
+                                  const WatchCommandReply& reply) {
   const bool is_nobody = status.ok() && reply.command().state() == CommandStatus::NONE;
   if (!is_nobody && !absl::IsUnavailable(status)) {
     knows_nobody_ = false;
@@ -353,7 +354,9 @@ absl::Status ShardPair::OnCommand(const absl::Status& status, const WatchCommand
   }
   const bool knew_nobody = std::exchange(knows_nobody_, is_nobody);
   watched_ = OtherPlace(watched_);
-  if (host_->ps() == nullptr) FindAgain(kHost);
+  // Its ps may have been started again, or has moved: then the copy server is elsewhere.
+  const bool is_host_away = asked == kHost && !is_nobody;
+  if (is_host_away || host_->ps() == nullptr) FindAgain(kHost);
   if (!is_nobody || knew_nobody) return status;
   return absl::UnavailableError(
       absl::StrCat(roles_.name(), " knows of no chief; its other ps has not answered"));

@@ -72,8 +72,9 @@ class ShardPair final : public PsControl {
   void CreateCopy(const CreateVariablesRequest& request, StatusCallback done);
   void WatchCommand(const WatchCommandRequest& request, WatchCommandReply* reply,
                     StatusCallback done);
-  // From the place that is watched. UNAVAILABLE: the other one is to be asked.
-  absl::Status OnCommand(const absl::Status& status, const WatchCommandReply& reply);
+  // From the place that was asked. UNAVAILABLE: the other one is to be asked.
+  absl::Status OnCommand(PlaceIndex asked, const absl::Status& status,
+                         const WatchCommandReply& reply);
   // Standby chiefs and the processes of the job hear of it from either place; what this one answers
   // is nobody's concern.
   void RenewOther(const RenewLeaseRequest& request);

@@ -102,6 +102,28 @@ TEST_CASE("a standby chief hears of nobody only when neither place knows who com
   CHECK(reply->command().state() == CommandStatus::NONE);
 }
 
+TEST_CASE(
+    "a standby chief finds the copy server again after the ps of the copy was started again") {
+  PairFixture f;
+  REQUIRE(f.Call(kGetView, GetViewRequest()).ok());
+  SimplePs* const old = f.copy();
+  old->command = CommandStatus::HELD;
+  SimplePs* const copy = f.RestartHost();
+  old->is_away = true;
+  const bool has_moved = GENERATE(false, true);
+  if (has_moved) f.pair.host()->Move("ps 1 (c:1)", "c:1");
+  // The home is away, or was started again.
+  f.home.is_away = GENERATE(true, false);
+  copy->command = GENERATE(CommandStatus::HELD, CommandStatus::EXPIRED);
+  std::optional<WatchCommandReply> known;
+  for (int calls = 0; calls < 4 && !known.has_value(); ++calls) {
+    const auto reply = f.Call(kWatchCommand, WatchCommandRequest());
+    if (reply.ok()) known = *reply;
+  }
+  REQUIRE(known.has_value());
+  CHECK(known->command().state() == copy->command);
+}
+
 TEST_CASE("when the copy is lost its primary goes on alone") {
   PairFixture f;
   f.Begin();
