@@ -82,6 +82,7 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
 void Membership::Adopt(const LiveMember& member, absl::Duration now, absl::Duration grace,
                        const StandbyCallers* callers) {
   if (member.worker.value() >= members_.size()) return;
+  ExcludeStandstill(now);
   MemberRecord& record = members_[member.worker.value()];
   if (record.state == MemberState::kLive && record.incarnation == member.incarnation) {
     record.is_inherited = true;
@@ -168,13 +169,28 @@ void Membership::NoteAlive(const LiveMember& process, absl::Duration when) {
   member.alive_at = std::max(member.alive_at, when);
 }
 
-std::vector<WorkerIndex> Membership::Expire(absl::Duration now) {
+void Membership::ExcludeStandstill(absl::Duration now) {
   const absl::Duration standstill = standstill_.Measure(now);
-  std::vector<WorkerIndex> lost;
+  if (standstill == absl::ZeroDuration()) return;
   for (size_t i = 0; i < members_.size(); ++i) {
     MemberRecord& member = members_[i];
     if (member.state != MemberState::kLive) continue;
     member.last_heard = std::min(now, member.last_heard + standstill);
+    member.not_lost_before += standstill;
+    if (!member.is_awaited) {  // it may have been admitted since
+      member.not_lost_before = std::min(member.not_lost_before, now + lease_);
+      continue;
+    }
+    for (auto& [incarnation, first] : contenders_[i]) first = std::min(now, first + standstill);
+  }
+}
+
+std::vector<WorkerIndex> Membership::Expire(absl::Duration now) {
+  ExcludeStandstill(now);
+  std::vector<WorkerIndex> lost;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    MemberRecord& member = members_[i];
+    if (member.state != MemberState::kLive) continue;
     if (now - member.last_heard <= lease_ || now <= member.not_lost_before) continue;
     EndLease(&member, now);
     lost.push_back(WorkerIndex(static_cast<uint32_t>(i)));

@@ -121,6 +121,8 @@ class Membership {
 
  private:
   absl::Status CheckHolder(WorkerIndex worker, Incarnation incarnation) const;
+  // Time since the last call in which this process stood still counts against no member.
+  void ExcludeStandstill(absl::Duration now);
   void EndLease(MemberRecord* member, absl::Duration now);
   void ForgetBefore(GlobalStep step);
 
