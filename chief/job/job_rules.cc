@@ -86,6 +86,11 @@ uint32_t ReplicasToAggregate(const JobPlan& plan, const RunRecord& record) {
   return record.replica_views.empty() ? plan.required() : record.replica_views.back().aggregate;
 }
 
+double ExamplesPerStep(const JobPlan& plan, const RunRecord& record) {
+  const double share = plan.is_elastic() ? 1.0 : 1.0 * record.required / plan.required();
+  return static_cast<double>(plan.examples_per_step()) * share;
+}
+
 ReplicaRules ReplicaRulesOf(const JobPlan& plan) {
   const SyncDef& sync = plan.job.sync();
   return {.min_replicas = sync.min_replicas(),

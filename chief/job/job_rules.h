@@ -28,6 +28,9 @@ Milestones SaveAt(const JobPlan& plan);
 QuorumRules QuorumRulesOf(const JobPlan& plan);
 // Gradients that a step needs if it begins now, according to `record`.
 uint32_t ReplicasToAggregate(const JobPlan& plan, const RunRecord& record);
+// Examples of a step that begins now. The global batch of an elastic job does not change with its
+// workers.
+double ExamplesPerStep(const JobPlan& plan, const RunRecord& record);
 // For an elastic job.
 ReplicaRules ReplicaRulesOf(const JobPlan& plan);
 

@@ -66,10 +66,10 @@ absl::Status StartTimedOut(absl::Duration waited, absl::string_view waiting_for)
 
 std::string ProgressLine(const JobPlan& plan, const RunRecord& record, absl::Duration now) {
   const double steps_per_second = record.rate.StepsPerSecond(now);
-  std::string line = absl::StrCat(
-      "step ", WithCommas(record.global_step.value()), " of ", WithCommas(plan.max_steps.value()),
-      ", loss ", LossText(record.loss), ", ",
-      RateText(steps_per_second * static_cast<double>(plan.examples_per_step())), " examples/s");
+  std::string line =
+      absl::StrCat("step ", WithCommas(record.global_step.value()), " of ",
+                   WithCommas(plan.max_steps.value()), ", loss ", LossText(record.loss), ", ",
+                   RateText(steps_per_second * ExamplesPerStep(plan, record)), " examples/s");
   if (steps_per_second > 0) {
     const int64_t left = plan.max_steps.value() - record.global_step.value();
     absl::StrAppend(&line, ", ", SecondsText(static_cast<double>(left) / steps_per_second),

@@ -239,9 +239,7 @@ void StatusReporter::FillJob(const JobFacts& facts, JobStatus* job) const {
   const bool trains = facts.stage == JobStage::kTraining;
   const double rate = trains ? record_.rate.StepsPerSecond(facts.now) : 0;
   job->set_steps_per_second(rate);
-  // The global batch of an elastic job does not change with its workers.
-  const double share = plan_.is_elastic() ? 1.0 : 1.0 * record_.required / plan_.required();
-  job->set_examples_per_second(rate * static_cast<double>(plan_.examples_per_step()) * share);
+  job->set_examples_per_second(rate * ExamplesPerStep(plan_, record_));
   job->set_accepted(record_.accepted);
   job->set_stale(record_.stale);
   job->set_variables_per_gradient(variables_per_gradient_);

@@ -65,6 +65,21 @@ TEST_CASE("the chief's lines have commas, units and no sign before a nan") {
              "on 1 example"));
 }
 
+TEST_CASE("the progress line has the examples of steps that go on with fewer gradients") {
+  JobPlan plan = TwoWorkerPlan(100);
+  plan.job.mutable_sync()->set_replicas_to_aggregate(4);
+  RunRecord record;
+  record.required = 1;
+  record.global_step = GlobalStep(20);
+  record.rate.Add(GlobalStep(10), absl::Seconds(0));
+  record.rate.Add(GlobalStep(20), absl::Seconds(10));
+  CHECK_THAT(ProgressLine(plan, record, absl::Seconds(10)),
+             Equals("step 20 of 100, loss 0.0000, 16.0 examples/s, 1:20 left"));
+  record.required = 4;
+  CHECK_THAT(ProgressLine(plan, record, absl::Seconds(10)),
+             Equals("step 20 of 100, loss 0.0000, 64.0 examples/s, 1:20 left"));
+}
+
 TEST_CASE("a variable that lies in parts on several ps is one variable, and the loss is none") {
   JobPlan plan = TwoWorkerPlan(4);
   plan.cluster.ps = {"127.0.0.1:1", "127.0.0.1:5"};
