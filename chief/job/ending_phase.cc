@@ -51,10 +51,13 @@ void EndingPhase::EndAgain(JobEnd end) {
     if (only_leaves && end.told == Told::kEverybody) end_ = std::move(end);
     return;
   }
-  const bool goes_back = stage_ == Stage::kOver && job_->inputs.plan.goes_back_after(end_.outcome);
   // There is nothing to save; Finish takes it from there.
-  if (goes_back && end.told == Told::kEverybody) stage_ = Stage::kSaving;
+  if (HasGoneBack() && end.told == Told::kEverybody) stage_ = Stage::kSaving;
   Finish(std::move(end.outcome), end.told);
+}
+
+bool EndingPhase::HasGoneBack() const {
+  return stage_ == Stage::kOver && job_->inputs.plan.goes_back_after(end_.outcome);
 }
 
 void EndingPhase::OnEvent(JobEvent event) {
@@ -258,7 +261,9 @@ void EndingPhase::Conclude() {
 }
 
 void EndingPhase::Describe(JobFacts* facts) const {
-  facts->stage = stage_ == Stage::kSaving ? JobStage::kSaving : JobStage::kOver;
+  facts->stage = stage_ == Stage::kSaving ? JobStage::kSaving
+                 : HasGoneBack()          ? JobStage::kGoingBack
+                                          : JobStage::kOver;
   if (drain_.has_value()) facts->drain = drain_->Describe();
 }
 

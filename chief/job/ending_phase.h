@@ -31,6 +31,8 @@ class EndingPhase final : public Phase {
   enum class Stage { kSaving, kTellingWorkers, kReleasingShards, kEndingLease, kOver };
 
   bool MaySave() const;
+  // It has ended, and nobody was told: the job is to go back to a checkpoint.
+  bool HasGoneBack() const;
   // After the save that is under way.
   void DrainIfIdle();
   // The version that could be saved is one that the workers alone have, and too few of them live to

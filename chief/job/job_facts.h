@@ -23,6 +23,7 @@ enum class JobStage {
   kTraining,
   kCompleting,  // every step is committed; the last version is evaluated and saved
   kSaving,      // the job ends early, and its last committed step is saved
+  kGoingBack,   // it has ended, and starts again from a checkpoint, which is being read
   kOver,        // all tasks are told
 };
 

@@ -51,6 +51,7 @@ std::string StatusReporter::State(const JobFacts& facts) const {
   switch (facts.stage) {
     case JobStage::kInitializing:
     case JobStage::kGathering:
+    case JobStage::kGoingBack:
       return "starting";
     case JobStage::kTraining:
       return MustWait(facts) ? "waiting" : "training";
@@ -69,6 +70,7 @@ std::string StatusReporter::WaitingFor(const JobFacts& facts) const {
   switch (facts.stage) {
     case JobStage::kInitializing:
     case JobStage::kGathering:
+    case JobStage::kGoingBack:
       return AdmissionWaitsFor(facts);
     case JobStage::kTraining:
       return MustWait(facts) ? TrainingWaitsFor(facts) : "";
@@ -90,6 +92,7 @@ std::string StatusReporter::AdmissionWaitsFor(const JobFacts& facts) const {
     }
     return facts.uninitialized.empty() ? "the ps" : absl::StrCat("the ps: ", facts.uninitialized);
   }
+  if (facts.stage == JobStage::kGoingBack) return "the checkpoint to go back to";
   if (facts.stage != JobStage::kGathering) return "the ps to accept the new member";
   const size_t here = membership_.Live().size();
   if (here >= facts.needed_workers) return "the ps to accept the workers";
