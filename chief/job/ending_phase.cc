@@ -51,8 +51,9 @@ void EndingPhase::EndAgain(JobEnd end) {
     if (only_leaves && end.told == Told::kEverybody) end_ = std::move(end);
     return;
   }
-  // There is nothing to save; Finish takes it from there.
-  if (HasGoneBack() && end.told == Told::kEverybody) stage_ = Stage::kSaving;
+  // There is nothing to save; Finish takes it from there. Where another chief commands, the next
+  // start ends for that.
+  if (HasGoneBack() && !absl::IsAborted(end.outcome)) stage_ = Stage::kSaving;
   Finish(std::move(end.outcome), end.told);
 }
 

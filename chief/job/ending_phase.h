@@ -24,7 +24,7 @@ class EndingPhase final : public Phase {
   void Describe(JobFacts* facts) const override;
 
   // The job is to end once more, as PhaseControl says. Where nobody was told because the job was to
-  // go back to a checkpoint, everybody is told, and `on_end` is called once more.
+  // go back to a checkpoint, this end is told, and `on_end` is called once more.
   void EndAgain(JobEnd end);
 
  private:

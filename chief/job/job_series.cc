@@ -198,9 +198,9 @@ void JobSeries::Stop(absl::Status why) {
 
 void JobSeries::Leave(absl::Status why) {
   if (EndsStandby(why)) return;
-  if (!is_between_) return job()->Leave(std::move(why));
   // A large checkpoint takes minutes to read: nobody waits for that.
-  if (!std::exchange(is_stopped_, true)) End(std::move(why));
+  is_stopped_ |= is_between_;
+  job()->Leave(std::move(why));
 }
 
 bool JobSeries::EndsStandby(const absl::Status& why) {

@@ -1,4 +1,4 @@
-// A chief whose next start is being read from a checkpoint: its status.
+// A chief whose next start is being read from a checkpoint: its status, and its own end meanwhile.
 #include <catch2/catch.hpp>
 #include <optional>
 
@@ -34,6 +34,27 @@ TEST_CASE("a job that goes back to a checkpoint starts again, and says what it w
   REQUIRE(answer.has_value());
   REQUIRE(answer->ok());
   CHECK((*answer)->waiting_for() == "the checkpoint to go back to");
+}
+
+TEST_CASE("a chief that leaves while its checkpoint is read waits briefly for the step shard") {
+  const test::TemporaryFolder folder;
+  SeriesFixture f(folder.path());
+  f.TakeCommand();
+  f.LoseVariables();
+  const absl::Status why = absl::CancelledError("told to stop");
+  f.series.Leave(why);
+  f.series.Leave(why);
+  const auto pass = [&f](absl::Duration time) {
+    f.clock.Advance(time);
+    f.series.Tick();
+  };
+  pass(absl::Milliseconds(900));
+  CHECK_FALSE(f.ended.has_value());
+  pass(absl::Milliseconds(200));
+  CHECK(f.ended == why);
+  CHECK(f.ps.renewals.size() == 1);
+  f.executor.AwaitWork();
+  CHECK(f.ps.get_view.size() == 0);
 }
 
 }  // namespace

@@ -262,6 +262,7 @@ TEST_CASE("a job that is told to leave does not wait for the save of the run bef
   f.Lose();
   f.Pass(absl::Seconds(1));
   f.series.Leave(absl::CancelledError("told to stop"));
+  f.Settle();
   CHECK(f.ended == absl::CancelledError("told to stop"));
   f.Pass(absl::Seconds(30));
   CHECK_FALSE(f.IsAskingViews());

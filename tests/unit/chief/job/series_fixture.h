@@ -69,6 +69,14 @@ struct SeriesFixture {
     executor.Run();
   }
 
+  // The step shard is told that nobody commands.
+  void ReleaseLease() {
+    REQUIRE(ps.renewals.size() == 1);
+    CHECK(ps.renewals.front().end() == CommandStatus::RELEASED);
+    ps.renewals.Answer(RenewLeaseReply());
+    executor.Run();
+  }
+
   // The step shard is told that the job is over, for those that stand by.
   void HearOfTheEnd() {
     REQUIRE(ps.renewals.size() == 1);
