@@ -16,7 +16,8 @@ JobState::JobState(JobInputs in)
     : inputs(std::move(in)),
       membership(inputs.plan.cluster.workers, inputs.options.lease, inputs.clock->Monotonic()),
       claim(std::make_unique<FolderClaim>(inputs.plan.job.checkpoint().folder())),
-      standstill_(inputs.clock->Monotonic()) {
+      standstill_(inputs.clock->Monotonic()),
+      running_clock_(inputs.clock) {
   record.start = record.global_step = inputs.plan.start;
   record.required = inputs.plan.required();
   if (!inputs.plan.is_elastic()) return;
@@ -32,6 +33,7 @@ void JobState::Warn(std::string text) {
 
 void JobState::ExcludeStandstill() {
   const absl::Duration standstill = standstill_.Measure(now());
+  running_clock_.Monotonic();
   if (short_since_.has_value()) short_since_ = std::min(now(), *short_since_ + standstill);
   if (replicas != nullptr) replicas->ExcludeStandstill(standstill, now());
 }

@@ -24,6 +24,7 @@
 #include "chief/sync/step_loop.h"
 #include "common/base/callback.h"
 #include "common/base/clock.h"
+#include "common/base/running_clock.h"
 #include "common/base/standstill_watch.h"
 #include "common/client/ps_control.h"
 #include "common/config/known_cluster_specs.h"
@@ -80,10 +81,12 @@ struct JobState {
   explicit JobState(JobInputs in);
 
   absl::Duration now() const { return inputs.clock->Monotonic(); }
+  // As now(), but without the time in which this process stood still: that is not of its patience.
+  absl::Duration running_time() const { return running_clock_.Monotonic(); }
   // Writes a warning to the log, the status and the summary.
   void Warn(std::string text);
-  // Excludes time in which this process stood still from its waiting time for workers. Call it
-  // several times a second, and before each event.
+  // Excludes time in which this process stood still from its waiting times. Call it several times
+  // a second, and before each event.
   void ExcludeStandstill();
   // Ends the job when workers have been lacking (`is_short`) for the quorum deadline.
   void WatchShortage(bool is_short);
@@ -112,6 +115,7 @@ struct JobState {
  private:
   std::optional<absl::Duration> short_since_;
   StandstillWatch standstill_;
+  const RunningClock running_clock_;
 };
 
 StepLoopOptions MakeStepOptions(const JobState& job);

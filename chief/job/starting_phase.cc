@@ -94,7 +94,7 @@ absl::Status CheckIsSaved(const std::string& folder, GlobalStep step, uint64_t e
 
 StartingPhase::StartingPhase(JobState* job)
     : job_(job),
-      started_(job->now()),
+      started_(job->running_time()),
       initializer_(
           MakeRecoverySpec(job->inputs), MakeHooks(), job->inputs.shards, job->inputs.executor,
           job->inputs.clock,
@@ -363,7 +363,7 @@ void StartingPhase::Tick() {
     FailedClaim claim = *std::exchange(failed_claim_, std::nullopt);
     return ClaimOnDisk(std::move(claim.work), std::move(claim.done));
   }
-  const absl::Duration waited = now - started_;
+  const absl::Duration waited = job_->running_time() - started_;
   const auto waiting_for = [this] {
     return job_->reporter->AdmissionWaitsFor(job_->control->Describe());
   };

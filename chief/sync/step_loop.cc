@@ -32,7 +32,8 @@ StepLoop::StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Exec
       progress_(shards_.size(), StepProgress{.step = options_.start}),
       grants_(shards_.size()),
       watches_(shards_.size()),
-      views_(shards_.size()) {
+      views_(shards_.size()),
+      standstill_(clock->Monotonic()) {
   LOCKSTEP_CHECK(!shards_.empty() && options_.start < limit());
 }
 
@@ -40,8 +41,10 @@ void StepLoop::Start() { OpenGrants(); }
 
 void StepLoop::Tick() {
   const absl::Duration now = clock_->Monotonic();
+  const absl::Duration standstill = standstill_.Measure(now);
   for (size_t shard = 0; shard < shards_.size() && !ended_; ++shard) {
-    const StepProgress& progress = progress_[shard];
+    StepProgress& progress = progress_[shard];
+    progress.problem.ExcludeStandstill(standstill, now);
     const absl::Status lost =
         CheckPatience(progress.problem, now - progress.problem.since, options_.patience);
     if (!lost.ok()) return End(lost);

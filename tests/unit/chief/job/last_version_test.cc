@@ -59,5 +59,20 @@ TEST_CASE("a replicated job ends when all that have its unsaved last version are
             .find("every worker that had the variables and slots of step 1 is lost") == 0);
 }
 
+TEST_CASE("time in which the chief stands still is not of its patience with a lost last version") {
+  UnsavedJob job;
+  job.f.Register(1, 21);
+  job.f.Pass(absl::Seconds(6));
+  int second = 0;
+  for (; second < 90 && !job.f.ended.has_value(); ++second) {
+    if (second == 20) job.f.clock.Advance(absl::Seconds(200));
+    job.f.Beat(1, 21);
+    job.f.Pass(absl::Seconds(1));
+  }
+  CHECK(second >= 50);
+  REQUIRE(job.f.ended.has_value());
+  CHECK(ExitCodeFor(*job.f.ended) == ExitCode::kPeersLost);
+}
+
 }  // namespace
 }  // namespace lockstep::chief

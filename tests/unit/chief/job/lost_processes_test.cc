@@ -227,11 +227,14 @@ TEST_CASE("a member that is lost leaves the view of every shard") {
 }
 
 // From now on the ps answers nothing, and these calls say so, until the job ends: after a minute.
-// The status names it before that.
+// The status names it before that. The chief stands still for `standstill` on the way. Returns the
+// seconds without that.
 template <typename Calls>
-void LosePs(JobFixture* f, Calls* calls) {
+int LosePs(JobFixture* f, Calls* calls, absl::Duration standstill = absl::ZeroDuration()) {
   f->ps_answers = false;
-  for (int second = 0; second < 90 && !f->ended.has_value(); ++second) {
+  int second = 0;
+  for (; second < 90 && !f->ended.has_value(); ++second) {
+    if (second == 30) f->clock.Advance(standstill);
     while (calls->size() > 0) {
       calls->Answer(absl::UnavailableError("ps 0 (127.0.0.1:1) is not available: refused"));
       f->Settle();
@@ -244,6 +247,7 @@ void LosePs(JobFixture* f, Calls* calls) {
     f->Pass(absl::Seconds(1));
     f->Beat(0, 10);
   }
+  return second;
 }
 
 TEST_CASE("a ps that is lost is named, and ends the job after the patience") {
@@ -302,6 +306,20 @@ TEST_CASE("a ps that is lost before the last evaluation is made ends the job aft
   CHECK(
       std::string(f.ended->message()).find("ps 0 (127.0.0.1:1) is not available: refused, for 6") ==
       0);
+}
+
+TEST_CASE("time in which the chief stands still is not of its patience with a ps that is lost") {
+  const bool trains = GENERATE(true, false);
+  JobFixture f(trains ? TwoWorkerPlan(4) : EvaluatedAtTheEnd(WAIT));
+  f.Register(0, 10);
+  f.Beat(0, 10);
+  if (!trains) f.Step();
+  const absl::Duration standstill = absl::Seconds(200);
+  const int seconds =
+      trains ? LosePs(&f, &f.ps.grants, standstill) : LosePs(&f, &f.ps.set_view, standstill);
+  CHECK(seconds >= 60);
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
 }
 
 // A chief that leaves, or is told to end the job, finds a ps that has no job.

@@ -187,6 +187,25 @@ TEST_CASE("a last save that fails is tried again, then the ps keep the model for
   CHECK(f.ps.finishes.all().empty());
 }
 
+TEST_CASE("time in which the chief stands still is not of its patience with the last save") {
+  JobPlan plan = TwoWorkerPlan(1);
+  plan.job.mutable_checkpoint()->set_folder("/nowhere");
+  JobFixture f(plan, {.waits_for_disk = true});
+  f.Register(0, 10);
+  f.Step();
+  int tenth = 0;
+  for (; tenth < 900 && !f.ended.has_value(); ++tenth) {
+    if (tenth == 300) f.clock.Advance(absl::Seconds(200));
+    f.Beat(0, 10);
+    if (f.ps.saves.size() > 0) f.ps.saves.Answer(absl::ResourceExhaustedError("disk full"));
+    f.Settle();
+    f.Pass(absl::Milliseconds(100));
+  }
+  CHECK(tenth >= 600);
+  REQUIRE(f.ended.has_value());
+  CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
+}
+
 TEST_CASE("a chief whose save is refused as another one's ends with 80 and tells nobody") {
   const test::TemporaryFolder folder;
   JobPlan plan = TwoWorkerPlan(4);

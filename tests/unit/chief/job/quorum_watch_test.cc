@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "common/base/clock.h"
+
 namespace lockstep::chief {
 namespace {
 
@@ -25,7 +27,8 @@ struct Fixture {
 
   static constexpr GlobalStep kStep{3};
   Membership membership{{"127.0.0.1:1", "127.0.0.1:2"}, absl::Seconds(5), absl::ZeroDuration()};
-  ViewKeeper views{SetViewRequest(), {}, {}, nullptr, nullptr, [] {}, [](const absl::Status&) {}};
+  ManualClock clock;
+  ViewKeeper views{SetViewRequest(), {}, {}, nullptr, &clock, [] {}, [](const absl::Status&) {}};
   QuorumWatch watch{
       {.aggregate = 2, .counts_tokens = true, .tokens_per_step = 2}, &membership, &views};
 };
