@@ -8,11 +8,18 @@ check_format() {
     { say "Remedy: clang-format-14 -i FILE"; return 1; }
 }
 
-# alone COMMAND...: what would end the script fails this command, and the other checks go on.
-alone() (
-  trap_signals # a subshell has none
-  "$@"
-)
+# alone COMMAND...: what would end the script fails this command, and the other checks go on. In a process
+# group of its own, which a signal ends at once: a shell that waits for a subshell hears of none before.
+alone() {
+  local status=0
+  set -m
+  (trap_signals && "$@") &
+  job=$!
+  set +m
+  wait "$job" || status=$?
+  job=
+  return "$status"
+}
 
 # Reads the product with clang: each library as the one translation unit that --config=unity makes of
 # it, which takes a quarter of the time. Generated headers and these units are built first, no more.

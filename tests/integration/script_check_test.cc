@@ -1,4 +1,6 @@
 // `lockstep check` against stand-ins for clang, git and Bazel.
+#include <signal.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
@@ -6,7 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "tests/integration/script_tree.h"
+#include "tests/support/process.h"
 
 namespace lockstep::test {
 namespace {
@@ -117,6 +121,19 @@ TEST_CASE("a check that does not build counts as failed, and the next one runs")
     CHECK_THAT(ended.output, Contains("a.cc:7:1: error") && Contains(check + ": failed") &&
                                  EndsWith("\n1 passed, 1 failed\n"));
     CHECK(ProcessesWith(tree.folder().path()).empty());  // Bazel's server neither
+  }
+}
+
+TEST_CASE("a signal ends a check and what it has started") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.folder().Write("slow", "");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Process script(tree.Command({"check", "fuzz"}), tree.Environment());
+    REQUIRE(script.WaitForOutput("1 of 9", absl::Seconds(20)));
+    script.Signal(signal);
+    CHECK(script.Wait(absl::Seconds(10)) == 128 + signal);
+    CHECK(ProcessesWith(tree.folder().path()).empty());
   }
 }
 
