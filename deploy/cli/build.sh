@@ -12,6 +12,11 @@ tools=(//worker:predict //deploy/cli:up //deploy/cli:demo //deploy/cli:status //
 has_build_lock=
 lock_builds() {
   [ -z "$has_build_lock" ] || return 0
+  local file
+  for file in "$cache" "$cache"/build.lock "$cache"/*.log "$cache"/built; do
+    [ ! -e "$file" ] || [ -w "$file" ] ||
+      die 73 "$file: this user cannot write it: it belongs to $(stat -c %U "$file"), who has built here before. Remedy: a tree of your own, or chown -R $(id -un) $root/.cache, as root"
+  done
   exec 9>"$cache/build.lock"
   flock --nonblock 9 || {
     say "another command builds here: waiting for its end"

@@ -32,11 +32,6 @@ update_lists() { run_job "package lists" "$cache/apt.log" apt_progress apt_get u
 ensure_packages() {
   mkdir -p "$cache" 2>/dev/null ||
     die 73 "$cache: cannot create it. Remedy: give yourself the right to write in $root"
-  local file
-  for file in "$cache" "$cache"/build.lock "$cache"/*.log "$cache"/built; do
-    [ ! -e "$file" ] || [ -w "$file" ] ||
-      die 73 "$file: belongs to $(stat -c %U "$file"), who has built here before you. Remedy: chown -R $(id -un) $root/.cache, as root"
-  done
   command -v dpkg-query >/dev/null ||
     die 78 "this is not a Debian system. Remedy: use Debian 12, or install what deploy/packages.txt names and build with bazel"
   local missing

@@ -114,18 +114,23 @@ TEST_CASE("without root the script prints the one line to run, and stops") {
   CHECK(tree.Calls().empty());
 }
 
-TEST_CASE("who cannot write what another user has built is told whose it is") {
+TEST_CASE("who cannot write what another user has built is told so before a build") {
   const Tree tree;
-  const std::string lock = tree.folder().Write(".cache/lockstep/build.lock", "");
-  std::filesystem::permissions(lock, std::filesystem::perms(0444));
+  tree.folder().Write("lists", "");
+  tree.InstallAll();
+  std::filesystem::permissions(tree.folder().Path(".cache/lockstep/build.lock"),
+                               std::filesystem::perms(0444));
   auto command = tree.Command({"build"});
   // Root's right to write what it may not.
   if (geteuid() == 0)
     command.insert(command.begin(), {"/usr/bin/setpriv", "--bounding-set=-dac_override"});
+  // What is built may be used.
+  CHECK(RunToEnd(command, absl::Seconds(30), tree.Environment()).exit_code == 0);
+  tree.folder().Write("common/base/new.cc", "");
   const Ended ended = RunToEnd(command, absl::Seconds(30), tree.Environment());
   CHECK(ended.exit_code == 73);
-  CHECK_THAT(ended.output, Contains(".cache/lockstep") && Contains("built here before you") &&
-                               Contains("Remedy: chown -R "));
+  CHECK_THAT(ended.output, Contains(".cache/lockstep/build.lock: this user cannot write it") &&
+                               Contains("Remedy: ") && Contains("chown -R "));
 }
 
 TEST_CASE("sudo that asks no password is used") {
