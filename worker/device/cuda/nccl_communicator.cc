@@ -176,10 +176,12 @@ absl::Status NcclCommunicator::Enqueue(std::span<const MutableTensorView> by_dev
                                        std::span<Stream* const> streams) const {
   LOCKSTEP_CHECK(by_device.size() == gpus_.size() && streams.size() == gpus_.size());
   // Another thread's call waits for ever where a kernel waits for a GPU that is lost. Only NVML
-  // would tell of that GPU: this thread does not ask the driver before it has the lock.
+  // would tell of that GPU: this thread does not ask the driver before it has the lock. A call that
+  // loads code or pins memory may take longer than one of NCCL.
   std::optional<LaunchLock::Exclusive> lock;
   {
-    const CallWatchdog::Watch watch(&watchdog_, "a call of CUDA by another thread", group_limit_);
+    const CallWatchdog::Watch watch(&watchdog_, "a call of CUDA by another thread",
+                                    options_.connect_limit);
     lock.emplace();
   }
   LOCKSTEP_RETURN_IF_ERROR(library_->ToStatus((*library_)->GroupStart(), "ncclGroupStart"));

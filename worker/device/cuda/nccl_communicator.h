@@ -18,7 +18,7 @@ namespace lockstep::worker::cuda {
 struct NcclOptions {
   // How long the first sum of Create may run. It takes milliseconds once the GPUs are connected.
   absl::Duration first_sum_limit = absl::Seconds(30);
-  // Of calls that connect the GPUs, and of later ones.
+  // Of calls that connect the GPUs, also of another thread's calls of CUDA, and of later ones.
   absl::Duration connect_limit = absl::Seconds(60);
   absl::Duration call_limit = absl::Seconds(30);
   // A call of NCCL, or one of CUDA for which the launches of a group wait, has not returned within

@@ -247,7 +247,7 @@ TEST_CASE("a step's call of NCCL has a limit of its own") {
 }
 
 // As a call that frees memory of a GPU whose kernel waits for one that is lost.
-TEST_CASE("a sum that waits for another thread's call of CUDA has a step's limit") {
+TEST_CASE("a sum that waits for another thread's call of CUDA has the limit of connecting") {
   constexpr absl::Duration kEnough = absl::Seconds(20);  // where nothing is told of
   Ranks ranks(2);
   FakeNccl nccl;
@@ -260,7 +260,7 @@ TEST_CASE("a sum that waits for another thread's call of CUDA has a step's limit
     told.Notify();
   };
   const auto communicator = *NcclCommunicator::Create(
-      nccl.library(), ranks.gpus(), {.call_limit = absl::Milliseconds(2), .on_stuck = on_stuck});
+      nccl.library(), ranks.gpus(), {.connect_limit = absl::Milliseconds(2), .on_stuck = on_stuck});
   const std::vector<Stream*> streams = ranks.streams();
   const std::vector<MutableTensorView> values = ranks.Fill();
   std::thread other([&] {
