@@ -166,14 +166,18 @@ absl::StatusOr<bool> HasEarlierRunsOnly(const std::string& root,
   if (owed.has_value() && (!owner.has_value() || owner->epoch < owed->epoch)) owner = owed;
   if (!owner.has_value() || !owner->is_fresh) return false;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, ListCheckpoints(root));
+  bool has_earlier = false;
+  bool has_damaged = false;
   for (const int64_t step : steps) {
     const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, step));
     if (IsStorageFailure(manifest.status())) return manifest.status();
-    if (absl::IsNotFound(manifest.status())) continue;
-    // One that is damaged may be the run's own, and may be mended.
-    if (!manifest.ok() || manifest->epoch >= owner->epoch) return false;
+    if (manifest.ok() && manifest->epoch >= owner->epoch) return false;
+    has_earlier |= manifest.ok();
+    has_damaged |= !manifest.ok() && !absl::IsNotFound(manifest.status());
   }
-  return true;
+  // Nothing is saved before all earlier ones are set aside. Where none of those is left, one that
+  // is damaged may be the run's own, and may be mended.
+  return has_earlier || !has_damaged;
 }
 
 }  // namespace

@@ -183,8 +183,23 @@ TEST_CASE("a job that began anew goes back to the initial values, and to no earl
     WriteCheckpoint(*fresh, root, 2, plan.epoch);
     CHECK(GoBack(plan, "ps 1 is gone")->restore_from == root + "/ckpt-2");
   }
+  f.folder.Write("ckpt/ckpt-10/manifest.json", "{}");
+  SECTION("also where one of the earlier run cannot be read") {
+    const JobPlan back = *GoBack(plan, "ps 1 is gone");
+    CHECK(back.start == GlobalStep(0));
+    CHECK(back.restore_from.empty());
+    CHECK_FALSE(back.earlier.empty());
+  }
+  SECTION("unless it has saved, and another one cannot be read") {
+    WriteCheckpoint(*fresh, root, 2, plan.epoch);
+    CHECK(GoBack(plan, "ps 1 is gone")->restore_from == root + "/ckpt-2");
+    CHECK(GoBack(plan, "ps 1 is gone")->earlier.empty());
+  }
   SECTION("unless what cannot be read may be its own") {
-    f.folder.Write("ckpt/ckpt-10/manifest.json", "{}");
+    f.folder.Write("ckpt/ckpt-4/manifest.json", "{}");
+    CHECK(ExitCodeFor(GoBack(plan, "ps 1 is gone").status()) == ExitCode::kCorruptInput);
+    WriteCheckpoint(*fresh, root, 3, plan.epoch);
+    CHECK(GoBack(plan, "ps 1 is gone")->restore_from == root + "/ckpt-3");
     CHECK(GoBack(plan, "ps 1 is gone")->earlier.empty());
   }
 }
