@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 #include "common/base/quantity.h"
+#include "common/base/remedy.h"
 #include "common/log/log.h"
 #include "common/status/command_summary.h"
 
@@ -97,6 +98,8 @@ void Standby::OnAnswer(const absl::StatusOr<WatchCommandReply>& reply) {
   if (!is_waiting_) return;
   const absl::Duration now = clock_->Monotonic();
   if (!reply.ok()) return OnFailure(reply.status());
+  ++num_answers_;
+  looks_since_.reset();
   const CommandObserver::Decision decision = observer_.OnStatus(reply->command(), now);
   if (reply->command().state() == CommandStatus::HELD) LogCommander(reply->command());
   Follow(decision);
@@ -105,14 +108,48 @@ void Standby::OnAnswer(const absl::StatusOr<WatchCommandReply>& reply) {
 void Standby::OnFailure(const absl::Status& failure) {
   const CommandObserver::Decision decision = observer_.OnFailure(failure, clock_->Monotonic());
   const bool is_done = decision.action == CommandObserver::Decision::kEnd && decision.end.ok();
-  if (!is_done) return Follow(decision);
-  // Another chief may have begun a run since. It asks on meanwhile: the disk may hang.
-  observer_.ForgetEnd();
+  is_done ? LookForEnd() : Follow(decision);
+}
+
+void Standby::LookForEnd() {
+  const absl::Duration now = clock_->Monotonic();
+  if (!looks_since_.has_value()) looks_since_ = now;
+  if (now - *looks_since_ >= options_.patience) {
+    return Follow({.action = CommandObserver::Decision::kEnd, .end = EndUnknownError()});
+  }
+  // It asks on meanwhile: the disk may hang.
   Follow({.pause = kNextLook});
-  hooks_.find_end([this, decision](const absl::StatusOr<std::string>& checkpoint) {
-    const bool is_still_done = checkpoint.ok() && !checkpoint->empty();
-    if (is_waiting_ && is_still_done && observer_.Commander().empty()) Follow(decision);
+  if (std::exchange(is_looking_, true)) return;
+  hooks_.find_end([this, answers = num_answers_](const absl::StatusOr<std::string>& checkpoint) {
+    is_looking_ = false;
+    OnLook(checkpoint, answers);
   });
+}
+
+void Standby::OnLook(const absl::StatusOr<std::string>& checkpoint, uint64_t answers) {
+  if (!checkpoint.ok()) {
+    // The next call that fails looks again.
+    if (std::exchange(look_failure_, checkpoint.status()) == checkpoint.status()) return;
+    return log::Warning(absl::StrCat("cannot see whether the job is done, looking again: ",
+                                     checkpoint.status().message()));
+  }
+  looks_since_.reset();
+  look_failure_ = absl::OkStatus();
+  // Another chief has begun a run since.
+  if (checkpoint->empty()) return observer_.ForgetEnd();
+  const bool is_still_gone = answers == num_answers_;
+  if (is_waiting_ && is_still_gone) Follow({.action = CommandObserver::Decision::kEnd});
+}
+
+absl::Status Standby::EndUnknownError() const {
+  return SetRemedy(
+      absl::UnavailableError(
+          absl::StrCat(options_.step_shard,
+                       " was not reached, and whether the job is done could not be seen for ",
+                       DurationText(options_.patience), " (--start_timeout): ",
+                       look_failure_.ok() ? "no answer from the disk" : look_failure_.message())),
+      "see that this host can read checkpoint.folder; or, if the job is not done, start the ps "
+      "again");
 }
 
 void Standby::Follow(const CommandObserver::Decision& decision) {

@@ -30,7 +30,7 @@ class Standby {
     // Once: OK when the job is done, or what it was given up with.
     StatusCallback on_end;
     // Looks for the job's last checkpoint, which was there when it was planned; empty: there is
-    // none. Called once, and only with ObserverOptions::is_done.
+    // none. Called only with ObserverOptions::is_done, and when the last call of it has ended.
     std::function<void(Callback<std::string> done)> find_end;
   };
 
@@ -67,6 +67,11 @@ class Standby {
   void Ask();
   void OnAnswer(const absl::StatusOr<WatchCommandReply>& reply);
   void OnFailure(const absl::Status& failure);
+  // No ps is there, and the job is done if its last checkpoint still is.
+  void LookForEnd();
+  // `answers`: how many there were when it began to look.
+  void OnLook(const absl::StatusOr<std::string>& checkpoint, uint64_t answers);
+  absl::Status EndUnknownError() const;
   void Follow(const CommandObserver::Decision& decision);
   // A line for each chief that it stands by for.
   void LogCommander(const CommandStatus& status);
@@ -82,6 +87,10 @@ class Standby {
   bool is_waiting_ = false;
   bool is_asking_ = false;
   absl::Duration next_call_;
+  uint64_t num_answers_ = 0;                   // of the step shard
+  bool is_looking_ = false;                    // find_end is under way
+  std::optional<absl::Duration> looks_since_;  // without having seen whether the job is done
+  absl::Status look_failure_;                  // of the last look
   uint64_t logged_chief_ = 0;
   std::vector<std::shared_ptr<StatusCall>> status_calls_;
 };
