@@ -40,7 +40,7 @@ PairView ViewOf(PairState state, PlaceIndex serving, const PlaceAnswers& answers
   return view;
 }
 
-// A place of a shard that is lost has variables of this epoch.
+// Of a place that has variables of the lost shard's epoch.
 void NoteVariables(const SetViewReply& place, SetViewReply* shard) {
   shard->set_awaits_state(true);
   shard->set_start_step(place.start_step());
@@ -75,9 +75,13 @@ absl::StatusOr<PairView> JudgePair(const PlaceAnswers& answers) {
   PairView view = ViewOf(PairState::kPair, kHome, answers);
   view.reply.set_has_variables(false);
   view.reply.set_awaits_state(false);
+  view.reply.set_start_step(0);
+  view.reply.set_shard_step(0);
+  view.reply.set_global_step(0);
   view.reply.set_epoch(std::max(answers[kHome]->epoch(), answers[kHost]->epoch()));
   for (const absl::StatusOr<SetViewReply>& answer : answers) {
-    if (answer->has_variables()) NoteVariables(*answer, &view.reply);
+    const bool has_newest = answer->has_variables() && answer->epoch() == view.reply.epoch();
+    if (has_newest) NoteVariables(*answer, &view.reply);
   }
   return view;
 }

@@ -24,8 +24,8 @@ enum class PairState {
 struct PairView {
   PairState state = PairState::kUnknown;
   PlaceIndex serving = kHome;
-  // For a chief that takes command. Without variables, `awaits_state` says that one place has some,
-  // and the steps are those of that place.
+  // For a chief that takes command. Without variables, `awaits_state` says that a place has some of
+  // this epoch, and the steps are those of that place; where both have some, the higher ones.
   SetViewReply reply;
 };
 

@@ -21,8 +21,9 @@ bool CanGoOn(const RecoverySpec& spec, const std::vector<SetViewReply>& seen, bo
   return CheckTogether(spec, seen).ok() || (moves && AreStepsApart(spec, seen));
 }
 
-// One of the two ps of a shard has variables and the other one has none: the chief before has made
-// one of them, or one was started again. What is made in this epoch would not be the same at both.
+// The shard is lost, and one of its two ps has variables of its epoch: the chief before has made
+// one of them, or one was started again. Or both have some: one is deposed, and the other one
+// awaits its state. What is made in this epoch would not be the same at both.
 bool IsHalfMade(const SetViewReply& view) { return !view.has_variables() && view.awaits_state(); }
 
 // Nothing is lost with its variables.

@@ -57,6 +57,32 @@ TEST_CASE("a shard that is lost says whether a ps has variables of it, and of wh
   }
 }
 
+TEST_CASE("a shard that is lost names steps of its newest epoch alone") {
+  SetViewReply newer = StateOf(PRIMARY, true);
+  newer.set_start_step(4);
+  newer.set_global_step(10);
+  SetViewReply older = StateOf(COPY, false, 2);
+  older.set_start_step(8);
+  older.set_shard_step(12);
+  older.set_global_step(12);
+  SetViewReply without = Empty();
+  without.set_epoch(3);
+  for (const PlaceIndex place : {kHome, kHost}) {
+    PlaceAnswers answers;
+    answers[place] = newer;
+    answers[OtherPlace(place)] = older;
+    const SetViewReply reply = JudgePair(answers)->reply;
+    CHECK_FALSE(reply.has_variables());
+    CHECK(reply.awaits_state());
+    CHECK(reply.epoch() == 3);
+    CHECK(reply.start_step() == 4);
+    CHECK(reply.shard_step() == 10);
+    CHECK(reply.global_step() == 10);
+    answers[place] = without;
+    CHECK_FALSE(JudgePair(answers)->reply.awaits_state());
+  }
+}
+
 TEST_CASE("a ps knows the job for the other one, which was started again") {
   SetViewReply copy = StateOf(COPY, false);
   copy.set_awaits_state(true);
