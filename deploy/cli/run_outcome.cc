@@ -72,7 +72,9 @@ std::string RunOutcome::EndFor(size_t task, int code, const std::string& what) {
 
   const Role role = members_[task].role;
   if (code == 0) {
-    if (role == Role::kChief && EndsJob(task)) phase_ = Phase::kFinishing;
+    if (role != Role::kChief) return "";
+    if (!EndsJob(task)) return what + "; the run goes on without it";
+    phase_ = Phase::kFinishing;
     return "";
   }
   if (role == Role::kWorker && code >= kFirstRetryableCode) {

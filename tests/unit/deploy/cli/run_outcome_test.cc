@@ -93,14 +93,15 @@ TEST_CASE("a standby's end before the job has begun is not the end of the first 
   const std::vector<RunOutcome::Member> members = {
       {Role::kChief, 0}, {Role::kChief, 1}, {Role::kPs, 0}, {Role::kWorker, 0}};
   RunOutcome early(members, {.has_standby = true});
-  End(&early, 1, Exit(0));
+  CHECK_THAT(End(&early, 1, Exit(0)),
+             Contains("chief 1 ended with ") && Contains("; the run goes on without it"));
   CHECK(early.phase() == Phase::kRunning);
-  End(&early, 0, Exit(0));
+  CHECK(End(&early, 0, Exit(0)).empty());
   CHECK(early.phase() == Phase::kFinishing);
   // One that has taken command.
   RunOutcome begun(members, {.has_standby = true});
   begun.NoteBegun();
-  End(&begun, 1, Exit(0));
+  CHECK(End(&begun, 1, Exit(0)).empty());
   CHECK(begun.phase() == Phase::kFinishing);
   RunOutcome first(members, {.has_standby = true});
   End(&first, 0, Exit(0));
