@@ -69,7 +69,13 @@ absl::StatusOr<std::vector<TaskCertificate>> MakeCertificates(const std::string&
   // Of two that make an authority at once one would sign with a key that the other replaces.
   const auto lock = FileLock::TryAcquire(JoinPath(folder, "LOCK"),
                                          absl::StrCat("./lockstep certificates, pid ", ::getpid()));
-  if (!lock.ok()) return AddRemedy(lock.status(), "the same command again when that one has ended");
+  if (absl::IsAlreadyExists(lock.status())) {
+    return AddRemedy(lock.status(), "the same command again when that one has ended");
+  }
+  if (!lock.ok()) {
+    return AddRemedy(lock.status(),
+                     "name a folder where this user may write, on a file system with flock");
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(const auto authority, CertificateAuthority::Open(folder, job));
   std::vector<TaskCertificate> made;
   for (const auto& [caller, addresses] : HoldersIn(cluster)) {

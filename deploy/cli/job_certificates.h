@@ -24,7 +24,7 @@ std::string CertificatePath(const std::string& folder, absl::string_view task);
 // Makes `folder`, its authority where there is none yet, and a certificate in the place of any that
 // was there for each task of the cluster and for a reader. INVALID_ARGUMENT: `job` is not empty,
 // and no name of a job. ALREADY_EXISTS: another process makes certificates in `folder`. Errors of
-// CertificateAuthority.
+// FileLock and CertificateAuthority.
 absl::StatusOr<std::vector<TaskCertificate>> MakeCertificates(const std::string& folder,
                                                               const ClusterSpec& cluster,
                                                               const std::string& job,

@@ -115,6 +115,15 @@ TEST_CASE("of two commands that make certificates in one folder the second is re
   CHECK(f.Make("digits").ok());
 }
 
+TEST_CASE("a folder in which nothing can be locked is named with a remedy of its own") {
+  const Fixture f;
+  std::filesystem::create_directories(f.path() + "/LOCK");
+  const absl::Status failed = f.Make("digits");
+  CHECK_FALSE(absl::IsAlreadyExists(failed));
+  CHECK_THAT(std::string(failed.message()),
+             Contains(f.path() + "/LOCK") && Contains("Remedy: name a folder where"));
+}
+
 TEST_CASE("a folder that cannot be made is named with a remedy") {
   const test::TemporaryFolder folder;
   const std::string path = folder.Path("missing/tls");
