@@ -82,7 +82,7 @@ absl::StatusOr<ShardFile> WriteShard(const std::string& folder, uint32_t shard, 
 // `check` is asked before each file appears and each deletion: its error ends it. ALREADY_EXISTS
 // where LATEST names a later step of this epoch, ABORTED where it names a later epoch: nothing is
 // written. FAILED_PRECONDITION when a shard file is not there with its size. Where LATEST cannot be
-// written, a manifest that this call has made goes again.
+// written, a manifest that this call has made goes again if it can; the error says so if it stays.
 absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Manifest& manifest,
                                              int keep_last,
                                              std::vector<std::string>* warnings = nullptr,

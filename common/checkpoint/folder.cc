@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/base/annotate.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/history.h"
@@ -188,8 +189,12 @@ absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Mani
   LOCKSTEP_RETURN_IF_ERROR(CheckShardsAreThere(folder, manifest));
   LOCKSTEP_ASSIGN_OR_RETURN(const bool had_manifest, HasManifest(folder));
   if (absl::Status published = Publish(root, folder, manifest, check); !published.ok()) {
-    if (!had_manifest) WithdrawManifest(root, manifest.step, check).IgnoreError();
-    return published;
+    if (had_manifest) return published;
+    const absl::Status withdrawn = WithdrawManifest(root, manifest.step, check);
+    // Of a fenced chief the checkpoint may stay: the folder is its successor's.
+    if (withdrawn.ok() || absl::IsAborted(withdrawn)) return published;
+    return WithMessage(published, absl::StrCat(published.message(), "; ", folder,
+                                               " stays all the same: ", withdrawn.message()));
   }
   if (!step_back.empty() && warnings != nullptr) warnings->push_back(step_back);
   for (const absl::Status& status : {RemoveUnnamedShards(folder, manifest, check),
