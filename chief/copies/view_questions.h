@@ -1,6 +1,8 @@
 // ViewQuestions decides when the chief asks a place for its view again, and which answers count.
 // One answer that is late or lost says nothing of a ps: as of the renewals of a lease, there are
-// four questions in the chief's patience. Pure: time is an argument.
+// four questions in the chief's patience. The patience does not bound how many are under way: a
+// call without an answer ends after 5 s, so that with a patience of 2 s there are about ten. Pure:
+// time is an argument.
 #pragma once
 
 #include <cstdint>
