@@ -120,6 +120,8 @@ void FetchPlan::OnReply(size_t index, GlobalStep version) {
 void FetchPlan::OnError(size_t index, const absl::Status& error, absl::Duration now) {
   --in_flight_;
   MakeReady(index);
+  // Requests that the ps has no room for do not all come again with each one that it answers.
+  if (absl::IsResourceExhausted(error)) window_ = std::min(window_, options_.window);
   // Parked until the version exists: a deadline says nothing. A ps that hangs ends as UNAVAILABLE,
   // by keepalive.
   if (!retry_.OnFailure(error, now).has_value()) fatal_.Update(retry_.GivenUp(error));

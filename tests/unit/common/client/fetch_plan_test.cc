@@ -195,6 +195,25 @@ TEST_CASE("A parked request that reaches its deadline is issued again at once, f
   }
 }
 
+TEST_CASE("Requests that were refused come again a window at a time") {
+  Plan plan = MakePlan({1000});
+  plan.Start(GlobalStep(1), FetchKind::kAhead);
+  std::vector<size_t> sent;
+  while (const auto outgoing = plan.Next(kStart)) sent.push_back(outgoing->request);
+  REQUIRE(sent.size() == 10);
+  for (size_t i = 2; i < sent.size(); ++i) {
+    plan.OnError(sent[i], absl::ResourceExhaustedError("unread"), kStart);
+  }
+  CHECK_FALSE(plan.Next(kStart).has_value());
+  // For each answer one more is sent: two are in flight.
+  plan.OnReply(sent[0], GlobalStep(1));
+  CHECK(plan.Next(kStart).has_value());
+  CHECK_FALSE(plan.Next(kStart).has_value());
+  plan.OnReply(sent[1], GlobalStep(1));
+  CHECK(plan.Next(kStart).has_value());
+  CHECK_FALSE(plan.Next(kStart).has_value());
+}
+
 TEST_CASE("An unreachable ps is tried with pauses until patience is over") {
   Plan plan = MakePlan({100});
   plan.Start(GlobalStep(1));
