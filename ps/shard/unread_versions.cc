@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/limits.h"
+#include "common/tensor/half_width.h"
 
 namespace lockstep::ps {
 
@@ -17,16 +18,22 @@ std::shared_ptr<const void> CountBytes(std::shared_ptr<std::atomic<uint64_t>> co
 
 UnreadVersions::UnreadVersions(size_t num_variables) : kept_(num_variables) {}
 
-std::shared_ptr<const Tensor> UnreadVersions::Keep(size_t variable,
+std::shared_ptr<const Tensor> UnreadVersions::Keep(size_t variable, GlobalStep version,
                                                    std::shared_ptr<const Tensor> value) {
-  std::shared_ptr<const Tensor> unread = kept_[variable].lock();
+  Kept& kept = kept_[variable];
+  const bool is_narrow = IsHalfWidth(value->dtype());
+  std::weak_ptr<const Tensor>& same_width = is_narrow ? kept.narrow : kept.wide;
+  const std::weak_ptr<const Tensor>& other_width = is_narrow ? kept.wide : kept.narrow;
+  if (kept.version != version && !other_width.expired()) return nullptr;
+  std::shared_ptr<const Tensor> unread = same_width.lock();
   if (unread != nullptr && unread != value) return nullptr;
   if (unread == nullptr) {
     // Replies share this pointer to the pointer. It goes with the last of them.
     const Tensor* const tensor = value.get();
     unread = std::shared_ptr<const Tensor>(
         std::make_shared<const std::shared_ptr<const Tensor>>(std::move(value)), tensor);
-    kept_[variable] = unread;
+    same_width = unread;
+    kept.version = version;
   }
   return unread;
 }

@@ -1,5 +1,6 @@
 // UnreadVersions limits what the unread replies to one replica keep in memory: one version of each
-// variable, and copies of a few bytes of other versions.
+// variable, and copies of a few bytes of other versions. Values in half the width are of the same
+// version.
 //
 // A reply refers to the value of a whole variable, however little of it the reply shows. A replica
 // pushes the gradient of a version once it has read that version. So the version that it keeps
@@ -11,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/ids.h"
 #include "common/tensor/tensor.h"
 
 namespace lockstep::ps {
@@ -20,9 +22,10 @@ class UnreadVersions {
  public:
   explicit UnreadVersions(size_t num_variables);
 
-  // Returns a pointer to `value` that counts as unread while copies of it exist. Null: unread
-  // replies keep another value of the variable.
-  std::shared_ptr<const Tensor> Keep(size_t variable, std::shared_ptr<const Tensor> value);
+  // Returns a pointer to `value`, of a version, that counts as unread while copies of it exist.
+  // Null: unread replies keep another value of the variable.
+  std::shared_ptr<const Tensor> Keep(size_t variable, GlobalStep version,
+                                     std::shared_ptr<const Tensor> value);
   // Counts the bytes of a copy as unread while the result exists. Null: too many are.
   std::shared_ptr<const void> PinCopy(uint64_t bytes);
   // As PinCopy, of what is always copied: of any size while no other copy is unread.
@@ -30,7 +33,13 @@ class UnreadVersions {
   uint64_t copied_bytes() const { return copied_->load(std::memory_order_relaxed); }
 
  private:
-  std::vector<std::weak_ptr<const Tensor>> kept_;  // by variable
+  struct Kept {
+    GlobalStep version;
+    std::weak_ptr<const Tensor> wide;
+    std::weak_ptr<const Tensor> narrow;
+  };
+
+  std::vector<Kept> kept_;  // by variable
   std::shared_ptr<std::atomic<uint64_t>> copied_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 

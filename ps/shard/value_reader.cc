@@ -109,7 +109,7 @@ void ValueReader::Pull(const PullArguments& arguments, std::vector<ResolvedPiece
   if (!arguments.slot.empty() || arguments.averages) {
     auto result = ReadKept(variables_, snapshots_, to_store_, arguments, *pull.pieces);
     absl::Status status = result.status();
-    if (status.ok()) status = Finish(&pull, &*result);
+    if (status.ok()) status = Finish(&pull, /*is_value=*/false, &*result);
     if (!status.ok()) result = std::move(status);
     return deferred->Answer<PullResult>(std::move(pull.done), std::move(result));
   }
@@ -165,14 +165,14 @@ ParkedPulls::Attempt ValueReader::TryPull(ParkedPull* pull) {
   if (pull->by_reference && !variables_.shared_values.bytes.empty()) {
     ReferTo(variables_.shared_values, result);
   }
-  absl::Status status = Finish(pull, result);
+  absl::Status status = Finish(pull, /*is_value=*/true, result);
   if (!status.ok()) return status;
   return attempt;
 }
 
-absl::Status ValueReader::Finish(ParkedPull* pull, PullResult* result) {
+absl::Status ValueReader::Finish(ParkedPull* pull, bool is_value, PullResult* result) {
   if (!result->by_reference) {
-    LOCKSTEP_RETURN_IF_ERROR(KeepUnread(*pull, result));
+    LOCKSTEP_RETURN_IF_ERROR(KeepUnread(*pull, is_value, result));
     result->pin = std::move(pull->pin);
     for (size_t i = 0; i < result->pieces.size(); ++i) {
       if (!IsCopied((*pull->pieces)[i], result->pieces[i])) continue;
@@ -184,13 +184,20 @@ absl::Status ValueReader::Finish(ParkedPull* pull, PullResult* result) {
   return absl::OkStatus();
 }
 
-absl::Status ValueReader::KeepUnread(const ParkedPull& pull, PullResult* result) {
+absl::Status ValueReader::KeepUnread(const ParkedPull& pull, bool is_value, PullResult* result) {
   const WorkerIdentity& worker = pull.worker;
-  UnreadVersions& unread =
+  Unread& of_worker =
       unread_
           .try_emplace({worker.worker, worker.incarnation, worker.tower}, variables_.entries.size())
           .first->second;
   const bool is_kept = snapshots_.Find(result->version) != nullptr;
+  UnreadVersions& unread = is_kept || !is_value ? of_worker.to_evaluate : of_worker.to_train;
+  const auto keep = [&](size_t variable, const std::shared_ptr<const Tensor>& value) {
+    std::shared_ptr<const Tensor> kept = unread.Keep(variable, result->version, value);
+    // The version that the worker trains with may be kept, too.
+    if (kept != nullptr || !is_kept || !is_value) return kept;
+    return of_worker.to_train.Keep(variable, result->version, value);
+  };
   uint64_t copied = 0;       // of versions that the reply might keep
   uint64_t only_copied = 0;  // of what no reply refers to
   for (size_t i = 0; i < result->pieces.size(); ++i) {
@@ -205,7 +212,7 @@ absl::Status ValueReader::KeepUnread(const ParkedPull& pull, PullResult* result)
       // For an evaluation, beside the version that the worker trains with.
       pulled.is_to_copy = true;
       only_copied += piece.size;
-    } else if (auto kept = unread.Keep(piece.variable, pulled.owner)) {
+    } else if (auto kept = keep(piece.variable, pulled.owner)) {
       pulled.owner = std::move(kept);
     } else {
       pulled.is_to_copy = true;

@@ -47,15 +47,24 @@ class ValueReader {
     }
   };
 
+  // A worker evaluates one version, which is kept, while it trains with another.
+  struct Unread {
+    explicit Unread(size_t num_variables) : to_train(num_variables), to_evaluate(num_variables) {}
+
+    UnreadVersions to_train;
+    UnreadVersions to_evaluate;  // kept versions, averages and slots
+  };
+
   // Counts the bytes of the pull as unread while the result exists. RESOURCE_EXHAUSTED: too many.
   absl::StatusOr<std::shared_ptr<const void>> PinUnread(WorkerIndex worker,
                                                         const std::vector<ResolvedPiece>& pieces);
   // Counts the versions that the result keeps, and has it copied where it may keep none.
-  // RESOURCE_EXHAUSTED: more copies are unread than may be.
-  absl::Status KeepUnread(const ParkedPull& pull, PullResult* result);
+  // `is_value`: it has no averages or slots. RESOURCE_EXHAUSTED: more copies are unread than may
+  // be.
+  absl::Status KeepUnread(const ParkedPull& pull, bool is_value, PullResult* result);
   // Counts the result as answered, and what it keeps as unread. The pull's callback copies what is
   // to be copied.
-  absl::Status Finish(ParkedPull* pull, PullResult* result);
+  absl::Status Finish(ParkedPull* pull, bool is_value, PullResult* result);
   // Returns the result, counted as answered, an error, or the part for which the pull has to wait.
   ParkedPulls::Attempt TryPull(ParkedPull* pull);
   ParkedPulls::Attempt ReadVersion(ParkedPull* pull) const;
@@ -66,7 +75,7 @@ class ValueReader {
   const SnapshotStore& snapshots_;
   const VersionsToStore& to_store_;
   Readers& readers_;
-  absl::flat_hash_map<Replica, UnreadVersions> unread_;
+  absl::flat_hash_map<Replica, Unread> unread_;
 };
 
 }  // namespace lockstep::ps

@@ -214,6 +214,66 @@ TEST_CASE("an old version that is kept is copied, of any size") {
   CHECK(RefersToVersion(h.Pull(0, 3, {PieceOf(kPiece)})));
 }
 
+// Worker 1 makes step `step`, after which its values are kept.
+void MakeKept(Harness* h, int64_t step) {
+  h->Grant({.command = kCommand,
+            .step = GlobalStep(step),
+            .required = 1,
+            .learning_rate = 1.0f,
+            .keep_values = true});
+  h->Push(1, static_cast<uint64_t>(step) + 1, step, 0, std::vector<float>(kLarge, 1));
+}
+
+TEST_CASE("an evaluation and the fetch of the next version by one worker are both served") {
+  constexpr uint64_t kHalf = uint64_t{8} << 20;
+  const bool next_is_kept = GENERATE(false, true);
+  CAPTURE(next_is_kept);
+  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), 2, 1));
+  MakeKept(&h, 0);
+  std::vector<test::Reply<PullResult>> replies = {h.Pull(0, 1, {PieceOf(kHalf)}),
+                                                  h.Pull(0, 2, {PieceOf(kHalf)}),
+                                                  h.Pull(0, 2, {PieceOf(kHalf, 1)})};
+  CHECK(replies[1].IsParked());
+  if (next_is_kept) {
+    MakeKept(&h, 1);
+  } else {
+    MakeStep(&h, 1, kLarge);
+  }
+  replies.push_back(h.Pull(0, 1, {PieceOf(kHalf, 1)}));
+  for (const test::Reply<PullResult>& reply : replies) {
+    REQUIRE(reply.status().ok());
+    CHECK(RefersToVersion(reply));
+  }
+  CHECK(replies[2]->version == GlobalStep(2));
+  CHECK(replies[3]->version == GlobalStep(1));
+  // It keeps these two, and no third.
+  MakeKept(&h, 2);
+  CHECK_FALSE(RefersToVersion(h.Pull(0, 3, {PieceOf(4)})));
+}
+
+TEST_CASE("values of a version in half the width are of that version") {
+  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), 2, 1));
+  const auto pull_narrow = [&](int64_t version, const PullPiece& piece) {
+    test::Reply<PullResult> reply;
+    h.shard.Pull({.worker = test::IdentityOf(0),
+                  .version = GlobalStep(version),
+                  .pieces = {piece},
+                  .wire_type = DType::kBFloat16},
+                 reply.done());
+    return reply;
+  };
+  const auto wide = h.Pull(0, 0, {{VariableId(0)}});
+  const auto narrow = pull_narrow(0, {VariableId(0)});
+  REQUIRE(wide.status().ok());
+  REQUIRE(narrow.status().ok());
+  CHECK(narrow->pieces[0].owner->num_bytes() == wide->pieces[0].owner->num_bytes() / 2);
+  CHECK(RefersToVersion(h.Pull(0, 0, {PieceOf(4)})));
+  CHECK(RefersToVersion(pull_narrow(0, PieceOf(4))));
+  MakeStep(&h, 0, kLarge);
+  CHECK_FALSE(RefersToVersion(h.Pull(0, 1, {PieceOf(4)})));
+  CHECK_FALSE(RefersToVersion(pull_narrow(1, PieceOf(4))));
+}
+
 TEST_CASE("malformed pulls are refused") {
   Harness h(OneVariable());
   CHECK(absl::IsInvalidArgument(h.Pull(0, 0, {}).status()));
