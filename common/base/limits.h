@@ -84,8 +84,10 @@ inline constexpr uint64_t kMaxParkedBytes = uint64_t{512} << 20;
 inline constexpr uint64_t kMaxUnreadVersionsOfWorker = 4;
 inline constexpr uint64_t kMinUnreadBytesOfWorker = uint64_t{64} << 20;
 // Bytes of a variable's other versions, where unread replies to the worker keep one of them. They
-// are copied: four messages of 1 MiB, as a client has in flight.
-inline constexpr uint64_t kMaxUnreadCopyBytes = uint64_t{4} << 20;
+// are copied. A client has four messages of 1 MiB in flight, and asks again before gRPC has told
+// the ps that a reply was sent: this is room for them twice, and for one message of 4 MiB, as
+// clients have of values in shared memory.
+inline constexpr uint64_t kMaxUnreadCopyBytes = uint64_t{12} << 20;
 // Grants of an asynchronous job: a chief has one, or two while another takes over.
 inline constexpr size_t kMaxParkedGrants = 16;
 // Calls of standby chiefs. Those of processes that have died stay until the chief's lease ends.

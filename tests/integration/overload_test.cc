@@ -235,7 +235,7 @@ TEST_CASE("a ps whose replies a worker does not read keeps to its formula") {
   constexpr int kUnread = limits::kMaxUnreadVersionsOfWorker * kDense / kMebibyte;
   const Unread load = GENERATE(
       Unread{"ten times what may be unread, of one version", 1, 1, 10 * kUnread, kMebibyte},
-      Unread{"64 KiB of 100 versions", 1, 100, 1, kMebibyte / 16},
+      Unread{"64 KiB of 300 versions", 1, 300, 1, kMebibyte / 16},
       Unread{"64 KiB of 100 versions of 4 variables", 4, 100, 4, kMebibyte / 16},
       Unread{"60 versions", 1, 60, kDense / kMebibyte, kMebibyte});
   CAPTURE(load.name);

@@ -184,14 +184,19 @@ TEST_CASE("a pull that waits is answered with a copy while another version is un
 
 TEST_CASE("a worker that reads more slowly than others make steps gets on") {
   constexpr uint64_t kPiece = uint64_t{1} << 20;
-  constexpr int kWindow = 4;  // as a client's
-  Harness h(PlanOf(PlacementOf({{"w", {kMedium}}}), 2, 1));
-  std::deque<test::Reply<PullResult>> unread;
-  for (int64_t step = 0; step < 40; ++step) {
-    if (unread.size() == kWindow) unread.pop_front();
+  // As a client's window. The ps knows later than the client that a reply is read: two windows. Of
+  // values in memory that it lends, one message is of 4 MiB.
+  constexpr size_t kWindow = 4;
+  constexpr uint64_t kSharedPiece = uint64_t{4} << 20;
+  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), 2, 1));
+  std::deque<test::Reply<PullResult>> unread = {h.Pull(0, 0, {PieceOf(kPiece)})};
+  MakeStep(&h, 0, kLarge);
+  for (int64_t step = 1; step < 20; ++step) {
+    if (unread.size() == 1 + 2 * kWindow) unread.pop_front();
     unread.push_back(h.Pull(0, step, {PieceOf(kPiece, static_cast<uint64_t>(step) % 2)}));
     REQUIRE(unread.back().status().ok());
-    MakeStep(&h, step, kMedium);
+    CHECK(h.Pull(0, step, {PieceOf(kSharedPiece)}).status().ok());
+    MakeStep(&h, step, kLarge);
   }
 }
 
