@@ -92,6 +92,26 @@ TEST_CASE("a worker that does not read its replies gets no more of them, others 
   CHECK(h.Pull(0, version, {{VariableId(0)}}).status().ok());
 }
 
+TEST_CASE("a worker gets a version four times before it reads one of them") {
+  const bool is_sparse = GENERATE(false, true);
+  CAPTURE(is_sparse);
+  Harness h(
+      PlanOf(PlacementOf({{.name = "w", .dims = {kLarge / 4, 4}, .sparse = is_sparse}}), 2, 1));
+  PullPiece piece{VariableId(0)};
+  for (int64_t row = 0; is_sparse && row < kLarge / 4; ++row) piece.rows.push_back(row);
+  std::vector<test::Reply<PullResult>> unread;
+  for (uint64_t i = 0; i < limits::kMaxUnreadVersionsOfWorker; ++i) {
+    unread.push_back(h.Pull(0, 0, {piece}));
+    REQUIRE(unread.back().status().ok());
+  }
+  const auto refused = h.Pull(0, 0, {piece});
+  CHECK(absl::IsResourceExhausted(refused.status()));
+  CHECK(absl::StrContains(refused.status().message(), "worker 0"));
+  CHECK(h.Pull(1, 0, {piece}).status().ok());
+  unread.pop_back();
+  CHECK(h.Pull(0, 0, {piece}).status().ok());
+}
+
 TEST_CASE("pulls of versions to come count like replies that are not read") {
   Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), 1, 1));
   std::vector<test::Reply<PullResult>> waiting;
