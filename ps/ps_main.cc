@@ -178,6 +178,7 @@ absl::Status Run(const DaemonContext& daemon) {
       .run_in_background =
           [&background](const std::function<void()>& work) { return background.TryDo(work); },
       .make_copy_target = [&senders](const CopyTargetOptions& of) { return senders.Make(of); },
+      .clock = &clock,
       .other_place = absl::StrCat("ps ", (task.index + 1) % task.cluster.ps.size())};
   Shard shard(shard_options);
   std::optional<CopyHost> copy;

@@ -169,7 +169,7 @@ EpochState::EpochState(const Host& host, EpochVariables of, HeldBudget budget, S
       mu(*host.mu),
       variables(std::move(of)),
       step(std::move(steps)),
-      receiver(&variables, &step, std::move(budget), host.counts),
+      receiver(&variables, &step, std::move(budget), host.options->clock, host.counts),
       reader(&variables, &snapshots, &to_store, host.readers),
       tokens(std::move(token_server)),
       driver(StepDriver::Create(

@@ -35,7 +35,8 @@ bool GradientReceiver::MakeRoom(size_t piece, PushContext* push) {
   if (!arrived_[variable].empty() || !budget_.IsEarliest(variable)) return false;
   const PartialGradient* const given_up =
       refused_.OnRefused(push->key, push->arguments.local_step, variable,
-                         push->arguments.pieces[piece].offset, reassembly_.PartialOf(variable));
+                         push->arguments.pieces[piece].offset, reassembly_.PartialOf(variable),
+                         clock_.Monotonic());
   if (given_up == nullptr) return false;
   // It stays undecided: its worker is answered PENDING, and sends it again.
   Abandon(reassembly_.RemoveIf(

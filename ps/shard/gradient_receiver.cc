@@ -29,9 +29,10 @@ struct CopiedPayload {
 }  // namespace
 
 GradientReceiver::GradientReceiver(const EpochVariables* variables, const StepMachine* step,
-                                   HeldBudget budget, PushCounts* counts)
+                                   HeldBudget budget, const Clock* clock, PushCounts* counts)
     : variables_(*variables),
       step_(*step),
+      clock_(*clock),
       ledger_(variables->catalog.size()),
       budget_(std::move(budget)),
       counts_(*counts) {

@@ -8,6 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
+#include "common/base/clock.h"
 #include "ps/ledger/push_ledger.h"
 #include "ps/shard/deferred_callbacks.h"
 #include "ps/shard/held_budget.h"
@@ -67,7 +68,7 @@ class GradientReceiver {
  public:
   // All outlive the receiver.
   GradientReceiver(const EpochVariables* variables, const StepMachine* step, HeldBudget budget,
-                   PushCounts* counts);
+                   const Clock* clock, PushCounts* counts);
 
   // Judges each piece and claims the bytes that are wanted. `is_over`: gradients are no longer
   // counted. INVALID_ARGUMENT: a worker that does not count, or chunks that differ. The errors of
@@ -135,6 +136,7 @@ class GradientReceiver {
 
   const EpochVariables& variables_;
   const StepMachine& step_;
+  const Clock& clock_;
   PushLedger ledger_;
   ReassemblyBuffer reassembly_;
   HeldBudget budget_;

@@ -2,9 +2,9 @@
 // worker that has stopped, or whose link is slow, may hold memory that a backup needs to close the
 // step.
 //
-// The tries of the refused push are the clock: a worker backs off before each. A partial gradient
-// of which less than a sixteenth came during four of them is given up, the least complete one
-// first. A worker whose gradient was given up makes nobody else's give way in that step, and does
+// A partial gradient is given up of which less than a sixteenth came during four tries of the
+// refused push, and 300 ms, the least complete one first. A worker backs off before each try, but
+// not after an answer to another message. A worker whose gradient was given up makes nobody else's give way in that step, and does
 // so only once itself: two slow workers do not take turns for ever.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "ps/ledger/push_ledger.h"
@@ -25,10 +26,11 @@ class RefusedPushes {
  public:
   // Notes that there was no room for the variable, of which the refused message has the bytes from
   // `offset` on, while `partial` are coming in. Returns the one to give up, which nothing writes;
-  // null: none.
+  // null: none. `now` is of a monotonic clock.
   const PartialGradient* OnRefused(const PushKey& key, GlobalStep local_step, size_t variable,
                                    uint64_t offset,
-                                   absl::Span<const PartialGradient* const> partial);
+                                   absl::Span<const PartialGradient* const> partial,
+                                   absl::Duration now);
 
  private:
   // The push that a pusher tries again.
@@ -37,6 +39,7 @@ class RefusedPushes {
     size_t variable = 0;
     uint64_t offset = 0;
     int tries = 0;
+    absl::Duration since;  // the first of them
     absl::flat_hash_map<Pusher, uint64_t> received;  // of the partial gradients, when they began
   };
 

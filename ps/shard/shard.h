@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/callback.h"
+#include "common/base/clock.h"
 #include "common/base/thread_pool.h"
 #include "common/transport/lent_memory.h"
 #include "ps/shard/calls.h"
@@ -47,6 +48,7 @@ struct ShardOptions {
   RunInBackground run_in_background;
   // How a shard reaches its copy; null: views name none.
   MakeCopyTarget make_copy_target;
+  const Clock* clock = Clock::Real();  // outlives the shard
   // For messages: who serves the shard while this one keeps its copy, "ps 0". Empty: nobody knows.
   std::string other_place;
 };

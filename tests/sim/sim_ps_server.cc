@@ -11,7 +11,7 @@ namespace lockstep::sim {
 SimPsServer::SimPsServer(const SimPsServerOptions& options)
     : id_(options.id),
       address_(options.address),
-      shard_({.make_copy_target = options.make_copy_target}),
+      shard_({.make_copy_target = options.make_copy_target, .clock = options.clock}),
       timer_(options.node, options.events),
       watch_(options.clock) {
   const bool has_step = id_.shard == kStepShard;

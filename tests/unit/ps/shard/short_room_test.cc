@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "tests/unit/ps/shard/shard_harness.h"
 
 namespace lockstep::ps {
@@ -15,15 +16,20 @@ const std::vector<float> kGradient = {1, 2, 3, 4};
 constexpr uint64_t kBytes = 16;
 constexpr int kManyTries = 20;
 
-// A step needs the gradients of three of four workers, and there is room for three.
-struct ShortRoom : test::Harness {
-  ShortRoom()
-      : Harness(test::PlanOf(test::PlacementOf({{"w", {4}}}), 4, 3),
-                ShardOptions{.held_bytes_budget = 3 * kBytes}),
+struct Time {
+  ManualClock clock;
+};
+
+// A step needs the gradients of three of the workers, and there is room for three.
+struct ShortRoom : Time, test::Harness {
+  explicit ShortRoom(uint32_t workers = 4)
+      : Harness(test::PlanOf(test::PlacementOf({{"w", {4}}}), workers, 3),
+                ShardOptions{.held_bytes_budget = 3 * kBytes, .clock = &clock}),
         closed(Grant(0, 3)) {}
 
   // Of worker `worker`, bytes [offset, offset + size).
   absl::StatusOr<PushStatus> Send(uint32_t worker, uint64_t offset, uint64_t size) {
+    clock.Advance(between_messages);
     const auto pushed = shard.Push(
         Message(IdentityOf(worker), 1, 0).Chunk(0, kShape, kGradient, offset, size).Ready());
     if (!pushed.ok()) return pushed.status();
@@ -45,6 +51,7 @@ struct ShortRoom : test::Harness {
     }
   }
 
+  absl::Duration between_messages = absl::Milliseconds(100);
   const test::Reply<ClosedStep> closed;
 };
 
@@ -73,6 +80,15 @@ TEST_CASE("a gradient that made room counts when all of it has come again") {
   CHECK(*h.Send(3, 0, 4) == PushStatus::kAccepted);
   REQUIRE_FALSE(h.closed.IsParked());
   CHECK(h.Read(1, 0) == std::vector<float>{-1, -2, -3, -4});
+}
+
+TEST_CASE("a gradient makes no room within milliseconds") {
+  ShortRoom h;
+  h.Fill();
+  h.between_messages = absl::Milliseconds(3);
+  CHECK(absl::IsResourceExhausted(h.SendUntilTaken(2, 0, kBytes).status()));
+  h.between_messages = absl::Milliseconds(250);
+  CHECK(h.Send(2, 0, kBytes).ok());
 }
 
 TEST_CASE("two slow workers do not make room for each other in turn") {
