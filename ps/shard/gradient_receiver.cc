@@ -193,7 +193,7 @@ std::shared_ptr<PartialGradient> GradientReceiver::AllocateGradient(size_t piece
   }
   const bool may_stay = arguments.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned;
   if (!FindRoom(header.dtype, may_stay, gradient.get()) &&
-      !(MakeRoom(piece, push) && FindRoom(header.dtype, may_stay, gradient.get()))) {
+      !(MakeRoom(piece, bytes, push) && FindRoom(header.dtype, may_stay, gradient.get()))) {
     if (push->refused.ok()) {
       push->refused = absl::ResourceExhaustedError(absl::StrCat(
           Quoted(entry), " of push ", arguments.push_seq.value(), " of worker ",

@@ -127,8 +127,9 @@ class GradientReceiver {
   std::optional<Tensor> Borrow(size_t piece, const PushContext& push) const;
   // In a buffer or, where its messages may stay, in parts. False: no room.
   bool FindRoom(DType type, bool may_stay, PartialGradient* gradient);
-  // Gives up another worker's partial gradient that comes in too slowly. False: none.
-  bool MakeRoom(size_t piece, PushContext* push);
+  // Gives up partial gradients of other workers that come in too slowly, where that makes room for
+  // `bytes`. False: none.
+  bool MakeRoom(size_t piece, uint64_t bytes, PushContext* push);
   void AddChunk(size_t variable, size_t chunk, PushContext* push);
   // Applied in the step at hand, before the rest.
   bool IsApplied(size_t variable, size_t chunk) const;

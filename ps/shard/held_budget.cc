@@ -145,6 +145,14 @@ bool HeldBudget::HasRoom(size_t variable, uint64_t bytes) const {
   return fits || pool.num_held < copies_;
 }
 
+bool HeldBudget::HasRoomWithout(size_t variable, uint32_t count, uint64_t freed,
+                                uint64_t bytes) const {
+  const Pool& pool = pools_[variable];
+  const uint64_t held = held_ - freed;
+  if (held <= budget_ && bytes <= budget_ - held) return true;
+  return pool.kind.is_sparse && pool.num_held - count < copies_;
+}
+
 std::optional<Tensor> HeldBudget::TakeSpare(Pool* pool, DType type) {
   const auto spare = std::ranges::find(pool->spare, type, &Tensor::dtype);
   if (spare == pool->spare.end()) return std::nullopt;

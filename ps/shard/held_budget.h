@@ -60,6 +60,9 @@ class HeldBudget {
   void GiveBack(size_t variable, uint64_t bytes);
   // No other variable closes before it.
   bool IsEarliest(size_t variable) const { return !order_.EarlierThan(variable, 0).any; }
+  // Whether such a variable has room for `bytes` once `count` of its gradients, of `freed` bytes,
+  // have been given back.
+  bool HasRoomWithout(size_t variable, uint32_t count, uint64_t freed, uint64_t bytes) const;
   // The variable goes on to the next step: it closes after those that are still at this one.
   void Close(size_t variable) { order_.Close(variable); }
   // The step begins anew: all variables are to close in it.

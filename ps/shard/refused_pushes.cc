@@ -1,5 +1,8 @@
 #include "ps/shard/refused_pushes.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace lockstep::ps {
 namespace {
 
@@ -12,21 +15,38 @@ constexpr absl::Duration kLeastTime = absl::Milliseconds(300);
 // Of a gradient that is not too slow, this part comes meanwhile.
 constexpr uint64_t kPart = 16;
 
+using Gradients = std::vector<const PartialGradient*>;
+using MakesRoom = absl::FunctionRef<bool(absl::Span<const PartialGradient* const>)>;
+
+// Of `slow`, the least complete first. Empty: all together make too little room.
+Gradients ChooseFrom(Gradients slow, MakesRoom makes_room) {
+  std::ranges::sort(slow, {}, &PartialGradient::received);
+  for (const PartialGradient* const& gradient : slow) {
+    if (makes_room(absl::MakeConstSpan(&gradient, 1))) return {gradient};
+  }
+  for (size_t count = 2; count <= slow.size(); ++count) {
+    if (!makes_room(absl::MakeConstSpan(slow).first(count))) continue;
+    slow.resize(count);
+    return slow;
+  }
+  return {};
+}
+
 }  // namespace
 
-const PartialGradient* RefusedPushes::OnRefused(const PushKey& key, GlobalStep local_step,
-                                                size_t variable, uint64_t offset,
-                                                absl::Span<const PartialGradient* const> partial,
-                                                absl::Duration now) {
-  if (WasGivenUp(key.pusher(), variable, local_step)) return nullptr;
+Gradients RefusedPushes::OnRefused(const PushKey& key, GlobalStep local_step, size_t variable,
+                                   uint64_t offset,
+                                   absl::Span<const PartialGradient* const> partial,
+                                   absl::Duration now, MakesRoom makes_room) {
+  if (WasGivenUp(key.pusher(), variable, local_step)) return {};
   Waiting& waiting = waiting_[key.pusher()];
   const bool is_known = waiting.key == key && waiting.variable == variable;
   // A push has several messages under way: only the same one again is another try.
-  if (is_known && (waiting.offset != offset || ++waiting.tries < kTries ||
-                   now - waiting.since < kLeastTime)) {
-    return nullptr;
+  if (is_known &&
+      (waiting.offset != offset || ++waiting.tries < kTries || now - waiting.since < kLeastTime)) {
+    return {};
   }
-  const PartialGradient* slowest = nullptr;
+  Gradients slow;
   for (const PartialGradient* const gradient : partial) {
     const Pusher pusher = gradient->key.pusher();
     if (!is_known || gradient->writers > 0) continue;
@@ -34,16 +54,17 @@ const PartialGradient* RefusedPushes::OnRefused(const PushKey& key, GlobalStep l
     const auto before = waiting.received.find(pusher);
     if (before == waiting.received.end() || gradient->received < before->second) continue;
     if (gradient->received - before->second > gradient->num_bytes / kPart) continue;
-    if (slowest == nullptr || gradient->received < slowest->received) slowest = gradient;
+    slow.push_back(gradient);
   }
   waiting = {.key = key, .variable = variable, .offset = offset, .since = now};
   for (const PartialGradient* const gradient : partial) {
     waiting.received[gradient->key.pusher()] = gradient->received;
   }
-  if (slowest != nullptr) {
-    given_up_[{slowest->key.pusher(), variable}] = slowest->local_step;
+  Gradients given_up = ChooseFrom(std::move(slow), makes_room);
+  for (const PartialGradient* const gradient : given_up) {
+    given_up_[{gradient->key.pusher(), variable}] = gradient->local_step;
   }
-  return slowest;
+  return given_up;
 }
 
 bool RefusedPushes::WasGivenUp(const Pusher& pusher, size_t variable, GlobalStep step) const {

@@ -1,10 +1,11 @@
-// RefusedPushes chooses the partial gradient that makes room for a push for which there was none. A
+// RefusedPushes chooses the partial gradients that make room for a push for which there was none. A
 // worker that has stopped, or whose link is slow, may hold memory that a backup needs to close the
 // step.
 //
 // A partial gradient is given up of which less than a sixteenth came during four tries of the
-// refused push, and 300 ms, the least complete one first. A worker backs off before each try, but
-// not after an answer to another message. A worker whose gradient was given up makes nobody else's give way in that step, and does
+// refused push, and 300 ms: the least complete one that makes enough room, or several where only
+// together they do. A worker backs off before each try, but not after an answer to another
+// message. A worker whose gradient was given up makes nobody else's give way in that step, and does
 // so only once itself: two slow workers do not take turns for ever.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/ids.h"
@@ -25,12 +27,12 @@ namespace lockstep::ps {
 class RefusedPushes {
  public:
   // Notes that there was no room for the variable, of which the refused message has the bytes from
-  // `offset` on, while `partial` are coming in. Returns the one to give up, which nothing writes;
-  // null: none. `now` is of a monotonic clock.
-  const PartialGradient* OnRefused(const PushKey& key, GlobalStep local_step, size_t variable,
-                                   uint64_t offset,
-                                   absl::Span<const PartialGradient* const> partial,
-                                   absl::Duration now);
+  // `offset` on, while `partial` are coming in. Returns those to give up, which nothing writes, and
+  // of which `makes_room` is true. `now` is of a monotonic clock.
+  std::vector<const PartialGradient*> OnRefused(
+      const PushKey& key, GlobalStep local_step, size_t variable, uint64_t offset,
+      absl::Span<const PartialGradient* const> partial, absl::Duration now,
+      absl::FunctionRef<bool(absl::Span<const PartialGradient* const>)> makes_room);
 
  private:
   // The push that a pusher tries again.
@@ -39,7 +41,7 @@ class RefusedPushes {
     size_t variable = 0;
     uint64_t offset = 0;
     int tries = 0;
-    absl::Duration since;  // the first of them
+    absl::Duration since;                            // the first of them
     absl::flat_hash_map<Pusher, uint64_t> received;  // of the partial gradients, when they began
   };
 

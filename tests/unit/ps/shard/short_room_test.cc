@@ -51,6 +51,16 @@ struct ShortRoom : Time, test::Harness {
     }
   }
 
+  // Half as many bytes of a gradient in half the width.
+  absl::StatusOr<PushStatus> SendNarrow(uint32_t worker, uint64_t offset, uint64_t size) {
+    Message message(IdentityOf(worker), 1, 0);
+    message.arguments().pieces.push_back({VariableId(0), DType::kBFloat16, kShape, offset, size});
+    message.payload().resize(size);
+    const auto pushed = shard.Push(message.Ready());
+    if (!pushed.ok()) return pushed.status();
+    return pushed->statuses[0];
+  }
+
   absl::Duration between_messages = absl::Milliseconds(100);
   const test::Reply<ClosedStep> closed;
 };
@@ -89,6 +99,33 @@ TEST_CASE("a gradient makes no room within milliseconds") {
   CHECK(absl::IsResourceExhausted(h.SendUntilTaken(2, 0, kBytes).status()));
   h.between_messages = absl::Milliseconds(250);
   CHECK(h.Send(2, 0, kBytes).ok());
+}
+
+TEST_CASE("a gradient that makes too little room is kept") {
+  ShortRoom h(/*workers=*/5);
+  REQUIRE(*h.SendNarrow(3, 0, 4) == PushStatus::kPending);
+  REQUIRE(*h.SendNarrow(4, 0, 8) == PushStatus::kAccepted);
+  REQUIRE(*h.Send(0, 0, kBytes) == PushStatus::kAccepted);
+  REQUIRE(*h.Send(1, 0, 4) == PushStatus::kPending);
+  for (const uint64_t offset : {4, 8}) {
+    for (int i = 0; i < 4; ++i) CHECK(absl::IsResourceExhausted(h.Send(2, 0, kBytes).status()));
+    REQUIRE(*h.Send(1, offset, 4) == PushStatus::kPending);
+  }
+  CHECK(*h.SendNarrow(3, 4, 4) == PushStatus::kAccepted);
+  CHECK_FALSE(h.closed.IsParked());
+}
+
+TEST_CASE("two gradients that have stopped make room together") {
+  ShortRoom h(/*workers=*/5);
+  for (const uint32_t worker : {3u, 4u}) {
+    REQUIRE(*h.SendNarrow(worker, 0, 4) == PushStatus::kPending);
+  }
+  for (const uint32_t worker : {0u, 1u}) {
+    REQUIRE(*h.Send(worker, 0, kBytes) == PushStatus::kAccepted);
+  }
+  CHECK(absl::IsResourceExhausted(h.Send(2, 0, kBytes).status()));
+  CHECK(h.SendUntilTaken(2, 0, kBytes).ok());
+  CHECK_FALSE(h.closed.IsParked());
 }
 
 TEST_CASE("two slow workers do not make room for each other in turn") {
