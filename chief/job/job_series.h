@@ -66,7 +66,8 @@ class JobSeries {
   // Runs that another one has followed.
   void FreeEnded();
   void StandBy();
-  // The job's last checkpoint in its folder; empty: there is none. Called once.
+  // The job's last checkpoint in its folder; empty: there is none. Not called
+  // before the last call has ended.
   void FindEnd(Callback<std::string> done);
   void TakeCommand();
   bool IsStandingBy() const { return standby_ != nullptr && standby_->is_waiting(); }

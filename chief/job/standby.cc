@@ -106,12 +106,16 @@ void Standby::OnAnswer(const absl::StatusOr<WatchCommandReply>& reply) {
 }
 
 void Standby::OnFailure(const absl::Status& failure) {
+  // A ps that waits for a chief parks the call: it is there.
+  if (absl::IsDeadlineExceeded(failure)) found_end_.reset();
   const CommandObserver::Decision decision = observer_.OnFailure(failure, clock_->Monotonic());
   const bool is_done = decision.action == CommandObserver::Decision::kEnd && decision.end.ok();
   is_done ? LookForEnd() : Follow(decision);
 }
 
 void Standby::LookForEnd() {
+  // No ps has been there since the look began.
+  if (found_end_ == num_answers_) return Follow({.action = CommandObserver::Decision::kEnd});
   const absl::Duration now = clock_->Monotonic();
   if (!looks_since_.has_value()) looks_since_ = now;
   if (now - *looks_since_ >= options_.patience) {
@@ -137,8 +141,8 @@ void Standby::OnLook(const absl::StatusOr<std::string>& checkpoint, uint64_t ans
   look_failure_ = absl::OkStatus();
   // Another chief has begun a run since.
   if (checkpoint->empty()) return observer_.ForgetEnd();
-  const bool is_still_gone = answers == num_answers_;
-  if (is_waiting_ && is_still_gone) Follow({.action = CommandObserver::Decision::kEnd});
+  // The call under way may wait at a ps that is there again.
+  found_end_ = answers;
 }
 
 absl::Status Standby::EndUnknownError() const {

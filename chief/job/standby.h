@@ -89,6 +89,7 @@ class Standby {
   absl::Duration next_call_;
   uint64_t num_answers_ = 0;                   // of the step shard
   bool is_looking_ = false;                    // find_end is under way
+  std::optional<uint64_t> found_end_;          // answers before the look that found the end
   std::optional<absl::Duration> looks_since_;  // without having seen whether the job is done
   absl::Status look_failure_;                  // of the last look
   uint64_t logged_chief_ = 0;

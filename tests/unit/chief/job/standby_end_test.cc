@@ -51,6 +51,12 @@ struct Fixture {
     standby.Tick();
     executor.Run();
   }
+  // Nobody listens: what is under way fails, and what it waits for is over.
+  void EndsWhenRefused() {
+    CHECK_FALSE(ended.has_value());
+    Refuse(absl::Milliseconds(500));
+    CHECK(ended == absl::OkStatus());
+  }
   // The answer to the only look under way.
   void AnswerLook(absl::StatusOr<std::string> checkpoint) {
     REQUIRE(looks.size() == 1);
@@ -71,9 +77,8 @@ struct Fixture {
 TEST_CASE("a standby whose ps is gone ends when the last checkpoint is still there") {
   Fixture f;
   f.Refuse(absl::Seconds(3));
-  CHECK_FALSE(f.ended.has_value());
   f.AnswerLook("ckpt-4");
-  CHECK(f.ended == absl::OkStatus());
+  f.EndsWhenRefused();
 }
 
 TEST_CASE("a standby whose ps is back before the look has ended stands by") {
@@ -87,7 +92,21 @@ TEST_CASE("a standby whose ps is back before the look has ended stands by") {
   f.Pass(absl::Milliseconds(100));
   f.Refuse(absl::Seconds(3));
   f.AnswerLook("ckpt-4");
-  CHECK(f.ended == absl::OkStatus());
+  f.EndsWhenRefused();
+}
+
+// It has no answer for a chief that nobody has called yet.
+TEST_CASE("a standby whose call a ps has taken before the look has ended stands by") {
+  Fixture f;
+  f.Refuse(absl::Seconds(3));
+  while (f.ps.watches.size() == 0) f.Pass(absl::Milliseconds(100));
+  f.AnswerLook("ckpt-4");
+  f.Pass(absl::Seconds(5));
+  CHECK_FALSE(f.ended.has_value());
+  f.ps.watches.Answer(absl::DeadlineExceededError("deadline"));
+  f.Pass(absl::Seconds(1));
+  CHECK_FALSE(f.ended.has_value());
+  CHECK(f.standby.is_waiting());
 }
 
 TEST_CASE("a standby that cannot read the folder looks again") {
@@ -100,7 +119,7 @@ TEST_CASE("a standby that cannot read the folder looks again") {
   }
   SECTION("and ends when the checkpoint is there") {
     f.AnswerLook("ckpt-4");
-    CHECK(f.ended == absl::OkStatus());
+    f.EndsWhenRefused();
   }
   SECTION("and stands by when it is gone") {
     f.AnswerLook("");
