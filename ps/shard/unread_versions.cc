@@ -16,7 +16,8 @@ std::shared_ptr<const void> CountBytes(std::shared_ptr<std::atomic<uint64_t>> co
   });
 }
 
-UnreadVersions::UnreadVersions(size_t num_variables) : kept_(num_variables) {}
+UnreadVersions::UnreadVersions(size_t num_variables, std::shared_ptr<std::atomic<uint64_t>> copied)
+    : kept_(num_variables), copied_(std::move(copied)) {}
 
 std::shared_ptr<const Tensor> UnreadVersions::Keep(size_t variable, GlobalStep version,
                                                    std::shared_ptr<const Tensor> value) {

@@ -20,7 +20,8 @@ namespace lockstep::ps {
 // Not thread-safe. What it returns may be released on any thread, and after it is gone.
 class UnreadVersions {
  public:
-  explicit UnreadVersions(size_t num_variables);
+  // `copied` counts the bytes of copies that are unread, also those of others that share it.
+  UnreadVersions(size_t num_variables, std::shared_ptr<std::atomic<uint64_t>> copied);
 
   // Returns a pointer to `value`, of a version, that counts as unread while copies of it exist.
   // Null: unread replies keep another value of the variable.
@@ -40,7 +41,7 @@ class UnreadVersions {
   };
 
   std::vector<Kept> kept_;  // by variable
-  std::shared_ptr<std::atomic<uint64_t>> copied_ = std::make_shared<std::atomic<uint64_t>>(0);
+  const std::shared_ptr<std::atomic<uint64_t>> copied_;
 };
 
 // Adds the bytes to the count while the result exists.

@@ -2,6 +2,8 @@
 // averages and slots. A pull waits until its version exists.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -49,7 +51,9 @@ class ValueReader {
 
   // A worker evaluates one version, which is kept, while it trains with another.
   struct Unread {
-    explicit Unread(size_t num_variables) : to_train(num_variables), to_evaluate(num_variables) {}
+    explicit Unread(size_t num_variables, const std::shared_ptr<std::atomic<uint64_t>>& copied =
+                                              std::make_shared<std::atomic<uint64_t>>(0))
+        : to_train(num_variables, copied), to_evaluate(num_variables, copied) {}
 
     UnreadVersions to_train;
     UnreadVersions to_evaluate;  // kept versions, averages and slots

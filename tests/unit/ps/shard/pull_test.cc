@@ -236,7 +236,11 @@ TEST_CASE("an old version that is kept is copied, of any size") {
   CHECK_FALSE(RefersToVersion(kept));
   CHECK(test::ValuesOf(kept->pieces[0]).back() == -1);
   CHECK(absl::IsResourceExhausted(h.Pull(0, 1, {PieceOf(kPiece)}).status()));
-  CHECK(RefersToVersion(h.Pull(0, 3, {PieceOf(kPiece)})));
+  const auto trains = h.Pull(0, 3, {PieceOf(kPiece)});
+  CHECK(RefersToVersion(trains));
+  // One limit for what an evaluation and the training have copied.
+  MakeStep(&h, 3, kLarge);
+  CHECK(absl::IsResourceExhausted(h.Pull(0, 4, {PieceOf(kPiece)}).status()));
 }
 
 // Worker 1 makes step `step`, after which its values are kept.
