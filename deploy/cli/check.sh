@@ -13,11 +13,13 @@ check_format() {
 alone() {
   local status=0
   set -m
-  (trap_signals && "$@") &
+  (trap_signals && "$@") </dev/null &
   job=$!
   set +m
+  job_signals=(TERM TERM) # it ends its own job, and then itself
   wait "$job" || status=$?
   job=
+  job_signals=(INT KILL)
   return "$status"
 }
 

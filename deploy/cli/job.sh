@@ -2,19 +2,21 @@
 # started, when the user interrupts. Sourced by ./lockstep.
 # shellcheck shell=bash
 
-job=             # process group of the running command
-as_root=()       # prefix for commands that need root: empty or (sudo -n)
-at_exit=()       # functions to call before the script ends early
+job=                   # process group of the running command
+job_signals=(INT KILL) # what a first signal becomes for it, and a second one
+as_root=()             # prefix for commands that need root: empty or (sudo -n)
+at_exit=()             # functions to call before the script ends early
 
 kill_job() { "${as_root[@]}" kill "-$1" -- "-$job" 2>/dev/null || true; }
 
 # on_signal CODE: a second signal no longer waits.
 on_signal() {
-  trap 'kill_job KILL' INT TERM HUP
+  trap 'kill_job "${job_signals[1]}"' INT TERM HUP
   clear_progress
   if [ -n "$job" ]; then
-    kill_job INT
-    wait "$job" || true
+    kill_job "${job_signals[0]}"
+    # A signal ends the wait, not the job.
+    while kill -0 "$job" 2>/dev/null; do wait "$job" || true; done
   fi
   local function
   for function in "${at_exit[@]}"; do "$function" || true; done

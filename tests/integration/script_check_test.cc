@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -135,6 +136,24 @@ TEST_CASE("a signal ends a check and what it has started") {
     CHECK(script.Wait(absl::Seconds(10)) == 128 + signal);
     CHECK(ProcessesWith(tree.folder().path()).empty());
   }
+}
+
+TEST_CASE("a second signal ends a check whose build hears none") {
+  const Tree tree;
+  tree.folder().Write("lists", "");
+  tree.Fake("bazel",
+            "echo '[1 / 9] Compiling slow.cc'\ntrap '' INT TERM\n"
+            "while :; do sleep 60; done\n");
+  Process script(tree.Command({"check", "fuzz"}), tree.Environment());
+  REQUIRE(script.WaitForOutput("1 of 9", absl::Seconds(20)));
+  script.Signal(SIGTERM);
+  std::optional<int> code;
+  for (int times = 0; times < 20 && !code.has_value(); ++times) {
+    code = script.Wait(absl::Seconds(1));
+    if (!code.has_value()) script.Signal(SIGTERM);
+  }
+  CHECK(code == 128 + SIGTERM);
+  CHECK(ProcessesWith(tree.folder().path()).empty());
 }
 
 // The command lines that Bazel gets.
