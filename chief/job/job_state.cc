@@ -1,6 +1,5 @@
 #include "chief/job/job_state.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "chief/job/job_rules.h"
@@ -34,14 +33,13 @@ void JobState::Warn(std::string text) {
 void JobState::ExcludeStandstill() {
   const absl::Duration standstill = standstill_.Measure(now());
   running_clock_.Monotonic();
-  if (short_since_.has_value()) short_since_ = std::min(now(), *short_since_ + standstill);
   if (replicas != nullptr) replicas->ExcludeStandstill(standstill, now());
 }
 
 void JobState::WatchShortage(bool is_short) {
   if (!is_short) return short_since_.reset();
-  if (!short_since_.has_value()) short_since_ = now();
-  const absl::Duration lacking = now() - *short_since_;
+  if (!short_since_.has_value()) short_since_ = running_time();
+  const absl::Duration lacking = running_time() - *short_since_;
   if (lacking < inputs.options.quorum_deadline) return;
   control->End({.outcome = TooFewWorkersFor(lacking, reporter->Shortage(control->Describe())),
                 .save_first = true});

@@ -113,7 +113,7 @@ struct JobState {
   std::optional<ViewKeeper> views;
 
  private:
-  std::optional<absl::Duration> short_since_;
+  std::optional<absl::Duration> short_since_;  // as running_time
   StandstillWatch standstill_;
   const RunningClock running_clock_;
 };
