@@ -26,9 +26,9 @@ namespace lockstep::ps {
 // Not thread-safe.
 class RefusedPushes {
  public:
-  // Notes that there was no room for the variable, of which the refused message has the bytes from
-  // `offset` on, while `partial` are coming in. Returns those to give up, which nothing writes, and
-  // of which `makes_room` is true. `now` is of a monotonic clock.
+  // Notes that a message was refused for want of room. It has the variable's bytes from `offset`
+  // on; `partial` are the variable's gradients that are coming in. Returns those to give up:
+  // nothing writes them, and `makes_room` is true of them. `now` is of a monotonic clock.
   std::vector<const PartialGradient*> OnRefused(
       const PushKey& key, GlobalStep local_step, size_t variable, uint64_t offset,
       absl::Span<const PartialGradient* const> partial, absl::Duration now,

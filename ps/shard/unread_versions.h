@@ -29,7 +29,8 @@ class UnreadVersions {
                                      std::shared_ptr<const Tensor> value);
   // Counts the bytes of a copy as unread while the result exists. Null: too many are.
   std::shared_ptr<const void> PinCopy(uint64_t bytes);
-  // As PinCopy, of what is always copied: of any size while no other copy is unread.
+  // As PinCopy, for bytes that are copied in every reply. While no other copy is unread, any number
+  // of them is allowed.
   std::shared_ptr<const void> PinOnlyCopy(uint64_t bytes);
   uint64_t copied_bytes() const { return copied_->load(std::memory_order_relaxed); }
 

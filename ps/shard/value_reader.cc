@@ -199,11 +199,11 @@ absl::Status ValueReader::KeepUnread(const ParkedPull& pull, bool is_value, Pull
     return of_worker.to_train.Keep(variable, result->version, value);
   };
   uint64_t copied = 0;       // of versions that the reply might keep
-  uint64_t only_copied = 0;  // of what no reply refers to
+  uint64_t only_copied = 0;  // of what is copied in every reply
   for (size_t i = 0; i < result->pieces.size(); ++i) {
     const ResolvedPiece& piece = (*pull.pieces)[i];
     PulledPiece& pulled = result->pieces[i];
-    // The rows of a batch, of which the limit is that of all unread bytes.
+    // Rows of a batch: the limit on all unread bytes holds for them.
     if (!piece.rows.empty()) continue;
     const Variable& variable = variables_.entries[piece.variable]->variable;
     if (IsCopied(piece, pulled)) {
