@@ -4,9 +4,19 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/grants_ahead.h"
 #include "common/base/status_macros.h"
 
 namespace lockstep::ps {
+namespace {
+
+static_assert(kGrantsAhead <= limits::kMaxParkedGrants);
+
+size_t SlotOf(GlobalStep step) {
+  return static_cast<uint64_t>(step.value()) % limits::kMaxParkedGrants;
+}
+
+}  // namespace
 
 absl::Status StepDriver::Park(const GrantArguments& arguments, Callback<ClosedStep>* done,
                               DeferredCallbacks* deferred) {
@@ -63,12 +73,11 @@ std::optional<Milestone> StepDriver::NextMilestone() const {
 void StepDriver::AnswerClosed(GlobalStep step, const absl::Status& committed,
                               DeferredCallbacks* deferred) {
   std::ranges::sort(statistics_, {}, &SmallStatistic::variable);
-  last_closed_ = {step, owners_.step->shard_step(), owners_.counts->accepted, owners_.counts->stale,
-                  std::exchange(statistics_, {})};
+  told_[SlotOf(step)] = {step, std::exchange(statistics_, {})};
   const auto parked = std::ranges::find(grants_, step, &ParkedGrant::step);
   if (parked == grants_.end()) return;  // withdrawn with its term
   if (committed.ok()) {
-    deferred->Answer<ClosedStep>(std::move(parked->done), last_closed_);
+    deferred->Answer<ClosedStep>(std::move(parked->done), ClosedNow(step));
   } else {
     deferred->Answer<ClosedStep>(std::move(parked->done), committed);
   }
@@ -78,7 +87,8 @@ void StepDriver::AnswerClosed(GlobalStep step, const absl::Status& committed,
 ClosedStep StepDriver::ClosedNow(GlobalStep step) const {
   ClosedStep closed{
       step, owners_.step->shard_step(), owners_.counts->accepted, owners_.counts->stale, {}};
-  if (step.next() == closed.shard_step) closed.statistics = last_closed_.statistics;
+  const ToldStatistics& told = told_[SlotOf(step)];
+  if (told.step == step) closed.statistics = told.statistics;
   return closed;
 }
 

@@ -3,10 +3,12 @@
 // grants only name versions to keep.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "common/base/limits.h"
 #include "ps/shard/deferred_callbacks.h"
 #include "ps/shard/gradient_receiver.h"
 #include "ps/shard/snapshot_store.h"
@@ -88,8 +90,15 @@ class StepDriver {
   std::vector<ParkedGrant> grants_;  // at most one per step
 
  private:
+  struct ToldStatistics {
+    GlobalStep step;
+    std::vector<SmallStatistic> statistics;
+  };
+
   std::vector<SmallStatistic> statistics_;  // of the step at hand
-  ClosedStep last_closed_;
+  // Of the newest steps, each at its number modulo the size: a chief that has lost the answers to
+  // its parked grants asks for all of them again.
+  std::array<ToldStatistics, limits::kMaxParkedGrants> told_;
 };
 
 }  // namespace lockstep::ps

@@ -195,6 +195,33 @@ TEST_CASE("statistics are averaged, assigned, told with the step, and dropped wh
   CHECK(h.Grant(0, 2)->statistics.size() == 1);
 }
 
+TEST_CASE("statistics of all steps whose grants were parked are told again, and of no other") {
+  Harness h(PlanOf(PlacementOf({{"w", {1}}, {"loss", {1}, 0, false}}), 1, 1));
+  const auto close = [&h](int64_t step) {
+    CHECK(h.Push(0, step + 1, step, 1, {static_cast<float>(step)}) == PushStatus::kAccepted);
+    CHECK(h.Push(0, step + 1, step, 0, {1}) == PushStatus::kAccepted);
+  };
+  // The connection of the chief is lost: no answer reaches it.
+  (void)h.Grant(0, 1);
+  (void)h.Grant(1, 1);
+  close(0);
+  REQUIRE(h.shard.CommitStep(kCommand, GlobalStep(0), false).ok());
+  close(1);
+  for (int64_t step = 0; step < 2; ++step) {
+    const auto again = h.Grant(step, 1);
+    REQUIRE_FALSE(again.IsParked());
+    REQUIRE(again->statistics.size() == 1);
+    CHECK(again->statistics[0].values == std::vector<float>{static_cast<float>(step)});
+  }
+  for (int64_t step = 2; step <= limits::kMaxParkedGrants; ++step) {
+    REQUIRE(h.shard.CommitStep(kCommand, GlobalStep(step - 1), false).ok());
+    (void)h.Grant(step, 1);
+    close(step);
+  }
+  CHECK(h.Grant(0, 1)->statistics.empty());
+  CHECK(h.Grant(1, 1)->statistics.size() == 1);
+}
+
 TEST_CASE("Adam's powers advance once per step for all variables of a shard") {
   CreateVariablesRequest plan =
       PlanOf(PlacementOf({{"a", {1}, 0, true, 1}, {"b", {1}, 0, true, 1}}), 1, 1);
