@@ -21,6 +21,7 @@
 #include "chief/service/job_control_service.h"
 #include "common/base/exit_code.h"
 #include "common/base/flag_value.h"
+#include "common/base/running_clock.h"
 #include "common/base/status_macros.h"
 #include "common/client/ps_control.h"
 #include "common/config/output_flag.h"
@@ -102,6 +103,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   const TaskConfig& task = daemon.task;
   ShutdownSignal* const notice = daemon.stop;
   EventLoop loop;
+  const RunningClock clock(Clock::Real());
   std::optional<JobSeries> jobs;
   absl::Status outcome;
   const auto chief_service =
@@ -145,7 +147,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
         JobPairsOptions{.ps_addresses = task.cluster.ps,
                         .patience = absl::Seconds(absl::GetFlag(FLAGS_lease)),
                         .connect = std::bind_front(&JobPs::ConnectCopy, &*ps)},
-        shards, &loop, Clock::Real());
+        shards, &loop, &clock);
     shards = pairs->shards();
     options.shard_places = [&pairs] { return pairs->places(); };
     options.unfinished_places = [&pairs] { return pairs->DescribeUnfinished(); };
@@ -161,10 +163,11 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   if (absl::GetFlag(FLAGS_quorum_deadline) > 0) {
     options.quorum_deadline = absl::Seconds(absl::GetFlag(FLAGS_quorum_deadline));
   }
+  options.real_clock = Clock::Real();
   options.record_losses = absl::GetFlag(FLAGS_record_losses);
   const bool workers_may_change = plan.is_elastic();
   jobs.emplace(
-      std::move(plan), options, shards, &loop, Clock::Real(),
+      std::move(plan), options, shards, &loop, &clock,
       [&] {
         server->SetReady(true);
         // The first ping of a ps that started later has failed, and the next one may meet a cut.
@@ -194,6 +197,7 @@ absl::Status Run(const DaemonContext& daemon, JobPlan plan) {
   });
   loop.Post([&] { jobs->Start(); });
   loop.Run(kTick, [&] {
+    clock.Monotonic();  // at each tick, so that it sees a standstill
     if (pairs != nullptr) pairs->Tick();
     jobs->Tick();
   });

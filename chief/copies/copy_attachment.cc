@@ -24,8 +24,7 @@ CopyAttachment::CopyAttachment(CreateVariablesRequest variables, absl::Duration 
       roles_(roles),
       executor_(executor),
       clock_(clock),
-      began_(clock->Monotonic()),
-      standstill_(began_) {
+      began_(clock->Monotonic()) {
   copy_.Answered(began_);
 }
 
@@ -71,7 +70,6 @@ void CopyAttachment::TellPrimary() {
 
 void CopyAttachment::Tick() {
   const absl::Duration now = clock_->Monotonic();
-  copy_.ExcludeStandstill(standstill_.Measure(now), now);
   if (outcome_.has_value() || roles_->is_changing()) return;
   if (step_ == Step::kTakeBack) return TakeBack();
   if (step_ == Step::kMakeCopy || step_ == Step::kAwaitsAnswer) return;

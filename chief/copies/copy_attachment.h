@@ -20,7 +20,6 @@
 #include "chief/loop/executor.h"
 #include "common/base/callback.h"
 #include "common/base/clock.h"
-#include "common/base/standstill_watch.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep::chief {
@@ -72,7 +71,6 @@ class CopyAttachment {
   Step step_ = Step::kMakeCopy;
   std::optional<absl::Status> outcome_;
   absl::Status failure_;
-  StandstillWatch standstill_;
   PlaceHealth copy_;
   ViewQuestions copy_questions_;
   ViewQuestions questions_;  // each to the copy and, after its answer, to the primary

@@ -19,11 +19,7 @@ absl::Status StartedAgain() {
 
 PairWatch::PairWatch(absl::Duration patience, PairRoles* roles, Executor* executor,
                      const Clock* clock)
-    : patience_(patience),
-      roles_(roles),
-      executor_(executor),
-      clock_(clock),
-      standstill_(clock->Monotonic()) {}
+    : patience_(patience), roles_(roles), executor_(executor), clock_(clock) {}
 
 void PairWatch::Begin() {
   const absl::Duration now = clock_->Monotonic();
@@ -36,8 +32,6 @@ void PairWatch::Begin() {
 
 void PairWatch::Tick() {
   const absl::Duration now = clock_->Monotonic();
-  const absl::Duration standstill = standstill_.Measure(now);
-  for (Watched& watched : watched_) watched.health.ExcludeStandstill(standstill, now);
   if (!roles_->IsGuarded() || roles_->is_changing()) return;
   const PlaceHealth& primary = watched_[roles_->serving()].health;
   const PlaceHealth& copy = watched_[OtherPlace(roles_->serving())].health;

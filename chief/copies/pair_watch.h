@@ -16,7 +16,6 @@
 #include "chief/loop/executor.h"
 #include "common/base/callback.h"
 #include "common/base/clock.h"
-#include "common/base/standstill_watch.h"
 #include "proto/ps.pb.h"
 
 namespace lockstep::chief {
@@ -61,7 +60,6 @@ class PairWatch {
   PairRoles* const roles_;
   Executor* const executor_;
   const Clock* const clock_;
-  StandstillWatch standstill_;
   std::array<Watched, kNumPlaces> watched_;
   uint64_t generation_ = 0;  // counts Begin
   absl::Duration next_look_;

@@ -1,7 +1,5 @@
 #include "chief/copies/place_health.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/quantity.h"
 
@@ -20,11 +18,6 @@ void PlaceHealth::Failed(const absl::Status& failure, absl::Duration now) {
 void PlaceHealth::Lost(const absl::Status& why) {
   is_lost_ = true;
   failure_ = why;
-}
-
-void PlaceHealth::ExcludeStandstill(absl::Duration standstill, absl::Duration now) {
-  answered_ = std::min(now, answered_ + standstill);
-  if (failing_since_.has_value()) failing_since_ = std::min(now, *failing_since_ + standstill);
 }
 
 std::optional<std::string> PlaceHealth::WhyLost(absl::Duration now, absl::Duration patience) const {

@@ -17,9 +17,6 @@ class PlaceHealth {
   // The place was started again, or refuses a call that only a lost place refuses.
   void Lost(const absl::Status& why);
 
-  // This process stood still for `standstill` until `now`, and received no answers meanwhile.
-  void ExcludeStandstill(absl::Duration standstill, absl::Duration now);
-
   // Permanent: the place has answered without the variables.
   bool HasLostVariables() const { return is_lost_; }
   // Returns the reason if the place is lost: it has been unreachable for `kRefusal`, or silent for

@@ -17,8 +17,8 @@ CompletingPhase::CompletingPhase(JobState* job, std::unique_ptr<GroupKeeper> gro
     : job_(job),
       group_(std::move(group)),
       stall_reminder_(kStallReminder, job->now()),
-      watched_since_(job->running_time()),
-      held_at_(job->running_time()) {}
+      watched_since_(job->now()),
+      held_at_(job->now()) {}
 
 void CompletingPhase::OnEvent(JobEvent event) {
   if (event == JobEvent::kMembersConfirmed) return;
@@ -44,14 +44,14 @@ void CompletingPhase::WatchQuorum() {
 void CompletingPhase::WatchShards() {
   if (stopped_) return;
   if (job_->milestones->is_saving()) {
-    watched_since_ = job_->running_time();
+    watched_since_ = job_->now();
     return;
   }
-  const absl::Duration watched = job_->running_time() - watched_since_;
+  const absl::Duration now = job_->now();
   for (size_t shard = 0; shard < job_->inputs.shards.size(); ++shard) {
     const ShardProblem& problem = job_->views->problem(shard);
-    absl::Status lost = CheckPatience(problem, std::min(job_->now() - problem.since, watched),
-                                      job_->inputs.options.patience);
+    const absl::Duration watched = now - std::max(problem.since, watched_since_);
+    absl::Status lost = CheckPatience(problem, watched, job_->inputs.options.patience);
     if (!lost.ok()) return job_->control->End({.outcome = std::move(lost)});
   }
 }
@@ -59,7 +59,7 @@ void CompletingPhase::WatchShards() {
 void CompletingPhase::WatchHolders() {
   const GlobalStep last = job_->inputs.plan.max_steps;
   if (stopped_ || group_ == nullptr || job_->milestones->saved() == last) return;
-  const absl::Duration now = job_->running_time();
+  const absl::Duration now = job_->now();
   if (group_->FollowHolders()) {
     held_at_ = now;
     return;

@@ -33,7 +33,6 @@ class CompletingPhase final : public Phase {
   JobState* const job_;
   const std::unique_ptr<GroupKeeper> group_;
   Reminder stall_reminder_;
-  // As JobState::running_time.
   absl::Duration watched_since_;  // after the last save
   absl::Duration held_at_;        // a worker that lived had the last version
   bool stopped_ = false;

@@ -100,7 +100,6 @@ bool JobController::is_disk_busy() const {
 void JobController::Start() { phases_.back()->Start(); }
 
 void JobController::Tick() {
-  state_.ExcludeStandstill();
   if (state_.lease != nullptr) {
     state_.lease->Tick();
     if (!state_.lease->status().ok()) End({.outcome = state_.lease->status()});
@@ -144,13 +143,11 @@ void JobController::End(JobEnd end) {
   Enter(std::move(ending));
 }
 
-void JobController::Notify(JobEvent event) {
-  state_.ExcludeStandstill();
-  phases_.back()->OnEvent(event);
-}
+void JobController::Notify(JobEvent event) { phases_.back()->OnEvent(event); }
 
 JobFacts JobController::Describe() const {
   JobFacts facts{.now = state_.now(),
+                 .real_now = state_.real_clock()->Monotonic(),
                  .shards = std::vector<ShardFacts>(state_.inputs.shards.size())};
   copies_.Describe(PlacesOf(state_.inputs.options), &facts);
   for (const std::unique_ptr<Phase>& phase : phases_) phase->Describe(&facts);

@@ -28,8 +28,10 @@ class StartingPhase;
 
 class JobController final : private PhaseControl {
  public:
-  // `shards` (in the cluster's order), `executor` and `clock` outlive the job. Calls in flight come
-  // back to it through the executor: destroy the job when that has ended or is closed.
+  // `shards` (in the cluster's order), `executor` and `clock` outlive the job. `clock` is a
+  // RunningClock: no patience and no lease of a worker counts time in which this process stands
+  // still. Calls in flight come back to the job through the executor: destroy the job when that has
+  // ended or is closed.
   // `on_ready` is called when training begins, `on_end` once, when everybody was told: OK when the
   // job is done, or why it failed, with the exit code of ExitCodeFor.
   JobController(JobPlan plan, JobOptions options, std::vector<PsControl*> shards,

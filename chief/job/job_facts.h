@@ -50,6 +50,7 @@ using ProgressByShard = std::vector<std::optional<ShardProgress>>;
 
 struct JobFacts {
   absl::Duration now;
+  absl::Duration real_now;  // as JobState::real_clock
   JobStage stage = JobStage::kInitializing;
   std::vector<ShardFacts> shards;
 

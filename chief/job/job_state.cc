@@ -13,10 +13,8 @@ namespace lockstep::chief {
 
 JobState::JobState(JobInputs in)
     : inputs(std::move(in)),
-      membership(inputs.plan.cluster.workers, inputs.options.lease, inputs.clock->Monotonic()),
-      claim(std::make_unique<FolderClaim>(inputs.plan.job.checkpoint().folder())),
-      standstill_(inputs.clock->Monotonic()),
-      running_clock_(inputs.clock) {
+      membership(inputs.plan.cluster.workers, inputs.options.lease),
+      claim(std::make_unique<FolderClaim>(inputs.plan.job.checkpoint().folder())) {
   record.start = record.global_step = inputs.plan.start;
   record.required = inputs.plan.required();
   if (!inputs.plan.is_elastic()) return;
@@ -30,16 +28,10 @@ void JobState::Warn(std::string text) {
   record.warnings.Add(std::move(text));
 }
 
-void JobState::ExcludeStandstill() {
-  const absl::Duration standstill = standstill_.Measure(now());
-  running_clock_.Monotonic();
-  if (replicas != nullptr) replicas->ExcludeStandstill(standstill, now());
-}
-
 void JobState::WatchShortage(bool is_short) {
   if (!is_short) return short_since_.reset();
-  if (!short_since_.has_value()) short_since_ = running_time();
-  const absl::Duration lacking = running_time() - *short_since_;
+  if (!short_since_.has_value()) short_since_ = now();
+  const absl::Duration lacking = now() - *short_since_;
   if (lacking < inputs.options.quorum_deadline) return;
   control->End({.outcome = TooFewWorkersFor(lacking, reporter->Shortage(control->Describe())),
                 .save_first = true});

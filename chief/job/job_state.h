@@ -24,8 +24,6 @@
 #include "chief/sync/step_loop.h"
 #include "common/base/callback.h"
 #include "common/base/clock.h"
-#include "common/base/running_clock.h"
-#include "common/base/standstill_watch.h"
 #include "common/client/ps_control.h"
 #include "common/config/known_cluster_specs.h"
 
@@ -63,6 +61,9 @@ struct JobOptions {
   const StandbyCallers* callers = nullptr;  // before the job; outlives it
   // Runs the lease at the step shard, which the next run of the job inherits. Null: `executor`.
   Executor* lease_executor = nullptr;
+  // Counts the time in which this process stands still, too: of the lease, which runs on at the
+  // step shard meanwhile, and of the rates in status and summary. Null: the job's clock.
+  const Clock* real_clock = nullptr;
 };
 
 struct JobInputs {
@@ -71,6 +72,7 @@ struct JobInputs {
   std::vector<PsControl*> shards;        // in the cluster's order
   std::vector<std::string> shard_names;  // "ps 0 (host:port)", as of now
   Executor* executor = nullptr;
+  // Does not count the time in which this process stands still: that is nobody's silence.
   const Clock* clock = nullptr;
   std::function<void()> on_ready;  // training begins
   StatusCallback on_end;           // once
@@ -81,13 +83,11 @@ struct JobState {
   explicit JobState(JobInputs in);
 
   absl::Duration now() const { return inputs.clock->Monotonic(); }
-  // As now(), but without the time in which this process stood still: that is not of its patience.
-  absl::Duration running_time() const { return running_clock_.Monotonic(); }
+  const Clock* real_clock() const {
+    return inputs.options.real_clock != nullptr ? inputs.options.real_clock : inputs.clock;
+  }
   // Writes a warning to the log, the status and the summary.
   void Warn(std::string text);
-  // Excludes time in which this process stood still from its waiting times. Call it several times
-  // a second, and before each event.
-  void ExcludeStandstill();
   // Ends the job when workers have been lacking (`is_short`) for the quorum deadline.
   void WatchShortage(bool is_short);
   // Of an elastic job: sends the newest replica view to the record, the log and every shard.
@@ -113,9 +113,7 @@ struct JobState {
   std::optional<ViewKeeper> views;
 
  private:
-  std::optional<absl::Duration> short_since_;  // as running_time
-  StandstillWatch standstill_;
-  const RunningClock running_clock_;
+  std::optional<absl::Duration> short_since_;
 };
 
 StepLoopOptions MakeStepOptions(const JobState& job);

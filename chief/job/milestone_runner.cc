@@ -151,7 +151,7 @@ void MilestoneRunner::OnSaved(GlobalStep version, const absl::StatusOr<std::stri
   const bool is_last = version == job_->inputs.plan.max_steps;
   if (is_last && !is_settled) {
     const absl::Duration now = job_->now();
-    if (last_save_.error.ok()) last_save_.failing_since = job_->running_time();
+    if (last_save_.error.ok()) last_save_.failing_since = now;
     last_save_.error = folder.status();
     last_save_.pauses.OnRefusal(now);
   } else {
@@ -169,7 +169,7 @@ void MilestoneRunner::OnSaved(GlobalStep version, const absl::StatusOr<std::stri
 // The last version could not be saved: again, for as long as patience lasts.
 void MilestoneRunner::RetryLastSave() {
   const absl::Duration now = job_->now();
-  const absl::Duration failing = job_->running_time() - last_save_.failing_since;
+  const absl::Duration failing = now - last_save_.failing_since;
   if (failing >= job_->inputs.options.patience) {
     return job_->control->End(
         {.outcome = LastSaveFailed(failing, last_save_.error), .told = Told::kWorkers});

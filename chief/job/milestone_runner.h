@@ -63,7 +63,7 @@ class MilestoneRunner {
   // Of the last version, while it could not be saved.
   struct LastSave {
     absl::Status error;
-    absl::Duration failing_since;  // as JobState::running_time
+    absl::Duration failing_since;
     RetryPolicy pauses{CallKind::kCommand,
                        {.first_pause = absl::Milliseconds(100), .longest_pause = absl::Seconds(2)}};
   };

@@ -26,6 +26,7 @@ struct RunRecord {
   uint32_t required = 1;  // gradients that a step needs now: fewer than the job says after SHRINK
   float loss = 0;         // of the last step that is known
   std::vector<float> losses;  // of each step from `start` on, where they are recorded; NaN: unknown
+  // As JobState::real_clock.
   Rate rate;
   absl::Duration began;  // the first grant
   absl::Duration last_commit;

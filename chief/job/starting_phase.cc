@@ -67,10 +67,11 @@ void KeepLease(const SetViewRequest& view, JobState* job) {
   *renewal.mutable_command() = view.command();
   renewal.set_lease_ms(view.lease_ms());
   renewal.set_chief_index(view.chief_index());
-  Executor* const executor = job->inputs.options.lease_executor;
-  job->lease = std::make_shared<LeaseKeeper>(std::move(renewal), job->inputs.shards[kStepShard],
-                                             executor != nullptr ? executor : job->inputs.executor,
-                                             job->inputs.clock);
+  const JobOptions& options = job->inputs.options;
+  job->lease = std::make_shared<LeaseKeeper>(
+      std::move(renewal), job->inputs.shards[kStepShard],
+      options.lease_executor != nullptr ? options.lease_executor : job->inputs.executor,
+      job->real_clock());
 }
 
 // On the disk's thread.
@@ -94,7 +95,7 @@ absl::Status CheckIsSaved(const std::string& folder, GlobalStep step, uint64_t e
 
 StartingPhase::StartingPhase(JobState* job)
     : job_(job),
-      started_(job->running_time()),
+      started_(job->now()),
       initializer_(
           MakeRecoverySpec(job->inputs), MakeHooks(), job->inputs.shards, job->inputs.executor,
           job->inputs.clock,
@@ -363,7 +364,7 @@ void StartingPhase::Tick() {
     FailedClaim claim = *std::exchange(failed_claim_, std::nullopt);
     return ClaimOnDisk(std::move(claim.work), std::move(claim.done));
   }
-  const absl::Duration waited = job_->running_time() - started_;
+  const absl::Duration waited = now - started_;
   const auto waiting_for = [this] {
     return job_->reporter->AdmissionWaitsFor(job_->control->Describe());
   };

@@ -68,7 +68,7 @@ class StartingPhase final : public Phase {
   bool HasReplicas();
 
   JobState* const job_;
-  const absl::Duration started_;  // as JobState::running_time
+  const absl::Duration started_;
   ShardInitializer initializer_;
   Reminder reminder_;
   bool stopped_ = false;

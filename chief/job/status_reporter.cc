@@ -240,7 +240,7 @@ void StatusReporter::FillJob(const JobFacts& facts, JobStatus* job) const {
   job->set_start_step(record_.start.value());
   job->set_loss(record_.loss);
   const bool trains = facts.stage == JobStage::kTraining;
-  const double rate = trains ? record_.rate.StepsPerSecond(facts.now) : 0;
+  const double rate = trains ? record_.rate.StepsPerSecond(facts.real_now) : 0;
   job->set_steps_per_second(rate);
   job->set_examples_per_second(rate * ExamplesPerStep(plan_, record_));
   job->set_accepted(record_.accepted);
@@ -257,7 +257,8 @@ void StatusReporter::FillJob(const JobFacts& facts, JobStatus* job) const {
   job->set_checkpoint_error(record_.save_error);
   const int64_t left = plan_.max_steps.value() - record_.global_step.value();
   job->set_eta_seconds(rate > 0 ? static_cast<double>(left) / rate : 0);
-  if (trains) job->set_seconds_since_step(absl::ToDoubleSeconds(facts.now - record_.last_commit));
+  if (trains)
+    job->set_seconds_since_step(absl::ToDoubleSeconds(facts.real_now - record_.last_commit));
 }
 
 void StatusReporter::FillStatus(const JobFacts& facts, ProcessStatus* status) const {

@@ -44,8 +44,8 @@ void TrainingPhase::Start() {
   RunRecord& record = job_->record;
   log::Info(TrainingLine(job_->inputs.plan, record, job_->membership, now));
   job_->has_begun = true;
-  record.began = record.last_commit = now;
-  record.rate.Add(record.start, now);
+  record.began = record.last_commit = job_->real_clock()->Monotonic();
+  record.rate.Add(record.start, record.began);
   job_->calls->Begin(MakeRegistration(*job_), [job = job_] { return job->record.global_step; });
   job_->milestones->TakeUp(job_->initialized.progress);
   steps_.Start();
@@ -96,7 +96,7 @@ void TrainingPhase::RecordStep(const CommittedStep& step) {
   RunRecord& record = job_->record;
   record.global_step = step.global_step;
   record.loss = step.loss.value_or(record.loss);
-  record.last_commit = job_->now();
+  record.last_commit = job_->real_clock()->Monotonic();
   record.rate.Add(step.global_step, record.last_commit);
   const int64_t steps = inputs.plan.max_steps.value() - record.start.value();
   if (inputs.options.record_losses || steps <= kRecordedSteps) {
@@ -112,8 +112,12 @@ void TrainingPhase::RecordStep(const CommittedStep& step) {
 void TrainingPhase::OnStepsEnded(absl::Status status) {
   if (stopped_) return;
   if (!status.ok()) return job_->control->End({.outcome = std::move(status)});
-  log::Info(ProgressLine(job_->inputs.plan, job_->record, job_->now()));
+  LogProgress();
   job_->control->Enter(std::make_unique<CompletingPhase>(job_, std::move(group_)));
+}
+
+void TrainingPhase::LogProgress() const {
+  log::Info(ProgressLine(job_->inputs.plan, job_->record, job_->real_clock()->Monotonic()));
 }
 
 void TrainingPhase::WatchQuorum() {
@@ -187,7 +191,7 @@ void TrainingPhase::Remind() {
   const absl::Duration now = job_->now();
   if (job_->record.global_step != reported_step_ && progress_line_.Due(now)) {
     reported_step_ = job_->record.global_step;
-    log::Info(ProgressLine(job_->inputs.plan, job_->record, now));
+    LogProgress();
   }
   if (!stall_reminder_.Due(now)) return;
   const JobFacts facts = job_->control->Describe();

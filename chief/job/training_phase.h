@@ -28,6 +28,7 @@ class TrainingPhase final : public Phase {
  private:
   void OnCommit(const CommittedStep& step);
   void RecordStep(const CommittedStep& step);
+  void LogProgress() const;
   void OnStepsEnded(absl::Status status);
   // Comes after the successors of those whose leases ended have been let in.
   void WatchQuorum();

@@ -54,10 +54,6 @@ std::vector<WorkerIndex> ElasticReplicas::Candidates(absl::Duration now) {
   return candidates;
 }
 
-void ElasticReplicas::ExcludeStandstill(absl::Duration standstill, absl::Duration now) {
-  for (auto& [worker, since] : missing_since_) since = std::min(now, since + standstill);
-}
-
 bool ElasticReplicas::MayTakePart(WorkerIndex worker) const {
   if (!IsLive(worker)) return false;
   const WorkerReport& report = membership_->members()[worker.value()].report;

@@ -39,9 +39,6 @@ class ElasticReplicas {
   // Views that ended before `at_hand` are forgotten.
   bool Update(GlobalStep at_hand, GlobalStep first, absl::Duration now);
 
-  // This process stood still for so long until now: no lost replica was waited for meanwhile.
-  void ExcludeStandstill(absl::Duration standstill, absl::Duration now);
-
   // Gradients that a step needs: those that its view says, fewer where replicas of its view are
   // gone for good. The successor of one that is left out counts when it is ready.
   uint32_t RequiredOf(GlobalStep step) const;

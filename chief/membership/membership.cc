@@ -21,8 +21,8 @@ std::string DescribeProcess(const MemberRecord& member) {
   return absl::StrCat("host ", member.host, ", pid ", member.pid);
 }
 
-Membership::Membership(std::vector<std::string> addresses, absl::Duration lease, absl::Duration now)
-    : lease_(lease), contenders_(addresses.size()), standstill_(now) {
+Membership::Membership(std::vector<std::string> addresses, absl::Duration lease)
+    : lease_(lease), contenders_(addresses.size()) {
   for (std::string& address : addresses) {
     members_.emplace_back().address = std::move(address);
   }
@@ -82,7 +82,6 @@ absl::StatusOr<Admission> Membership::Register(WorkerIndex worker, Incarnation i
 void Membership::Adopt(const LiveMember& member, absl::Duration now, absl::Duration grace,
                        const StandbyCallers* callers) {
   if (member.worker.value() >= members_.size()) return;
-  ExcludeStandstill(now);
   MemberRecord& record = members_[member.worker.value()];
   if (record.state == MemberState::kLive && record.incarnation == member.incarnation) {
     record.is_inherited = true;
@@ -169,24 +168,7 @@ void Membership::NoteAlive(const LiveMember& process, absl::Duration when) {
   member.alive_at = std::max(member.alive_at, when);
 }
 
-void Membership::ExcludeStandstill(absl::Duration now) {
-  const absl::Duration standstill = standstill_.Measure(now);
-  if (standstill == absl::ZeroDuration()) return;
-  for (size_t i = 0; i < members_.size(); ++i) {
-    MemberRecord& member = members_[i];
-    if (member.state != MemberState::kLive) continue;
-    member.last_heard = std::min(now, member.last_heard + standstill);
-    member.not_lost_before += standstill;
-    if (!member.is_awaited) {  // it may have been admitted since
-      member.not_lost_before = std::min(member.not_lost_before, now + lease_);
-      continue;
-    }
-    for (auto& [incarnation, first] : contenders_[i]) first = std::min(now, first + standstill);
-  }
-}
-
 std::vector<WorkerIndex> Membership::Expire(absl::Duration now) {
-  ExcludeStandstill(now);
   std::vector<WorkerIndex> lost;
   for (size_t i = 0; i < members_.size(); ++i) {
     MemberRecord& member = members_[i];

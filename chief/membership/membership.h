@@ -19,7 +19,6 @@
 #include "chief/membership/standby_callers.h"
 #include "common/base/group_view_id.h"
 #include "common/base/ids.h"
-#include "common/base/standstill_watch.h"
 
 namespace lockstep::chief {
 
@@ -71,7 +70,7 @@ enum class Admission {
 class Membership {
  public:
   // `addresses` by worker index.
-  Membership(std::vector<std::string> addresses, absl::Duration lease, absl::Duration now);
+  Membership(std::vector<std::string> addresses, absl::Duration lease);
 
   // Sets the new address of a worker, or appends a worker that the cluster did not have.
   void SetAddress(WorkerIndex worker, const std::string& address);
@@ -103,8 +102,7 @@ class Membership {
   // The process ends and has said so: its lease ends now. ABORTED as for Heartbeat.
   absl::Status Leave(WorkerIndex worker, Incarnation incarnation, absl::Duration now);
 
-  // Removes the members whose lease has ended, and returns them. Call it several times a second, so
-  // that time in which this process stood still counts against no member.
+  // Removes the members whose lease has ended, and returns them.
   std::vector<WorkerIndex> Expire(absl::Duration now);
 
   std::vector<LiveMember> Live() const;
@@ -121,8 +119,6 @@ class Membership {
 
  private:
   absl::Status CheckHolder(WorkerIndex worker, Incarnation incarnation) const;
-  // Time since the last call in which this process stood still counts against no member.
-  void ExcludeStandstill(absl::Duration now);
   void EndLease(MemberRecord* member, absl::Duration now);
   void ForgetBefore(GlobalStep step);
 
@@ -133,7 +129,6 @@ class Membership {
   uint64_t changes_ = 0;
   std::set<std::pair<GlobalStep, Incarnation>> starts_;
   std::multiset<GlobalStep> lost_tokens_;  // steps of tokens of workers without data
-  StandstillWatch standstill_;
 };
 
 }  // namespace lockstep::chief

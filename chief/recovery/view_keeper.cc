@@ -26,8 +26,7 @@ ViewKeeper::ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards,
       on_confirmed_(std::move(on_confirmed)),
       on_error_(std::move(on_error)),
       states_(shards_.size()),
-      views_{{0, {}}},
-      standstill_(clock->Monotonic()) {}
+      views_{{0, {}}} {}
 
 void ViewKeeper::SetReplicaViews(const ReplicaViews& views) {
   newest_replicas_ = views.newest().number;
@@ -47,11 +46,9 @@ void ViewKeeper::AnnounceAgain(std::vector<std::string> shard_names) {
 }
 
 void ViewKeeper::Tick() {
-  const absl::Duration standstill = standstill_.Measure(clock_->Monotonic());
   for (size_t shard = 0; shard < shards_.size() && !stopped_; ++shard) {
     Shard& state = states_[shard];
     const absl::Duration now = clock_->Monotonic();
-    state.problem.ExcludeStandstill(standstill, now);
     const bool is_silent = state.retry.is_idle() && now - state.sent >= kRepeat;
     if (state.retry.IsDue(now) || (is_silent && state.accepted > 0)) Send(shard);
   }

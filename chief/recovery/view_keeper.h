@@ -16,7 +16,6 @@
 #include "chief/sync/shard_problem.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
-#include "common/base/standstill_watch.h"
 #include "common/client/ps_control.h"
 #include "common/replicas/replica_view.h"
 
@@ -87,7 +86,6 @@ class ViewKeeper {
   GlobalStep open_step_;
   GlobalStep start_step_;
   bool stopped_ = false;
-  StandstillWatch standstill_;
 };
 
 }  // namespace lockstep::chief

@@ -1,7 +1,6 @@
 // A shard that the chief cannot reach, and how long it waits for that. Pure.
 #pragma once
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,10 +19,6 @@ struct ShardProblem {
   void RecordError(absl::Status error, absl::Duration now) {
     if (status.ok()) since = now;
     status = std::move(error);
-  }
-  // The chief stood still for so long, and heard of no shard: no patience is lost.
-  void ExcludeStandstill(absl::Duration standstill, absl::Duration now) {
-    since = std::min(now, since + standstill);
   }
 };
 

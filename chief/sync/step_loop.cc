@@ -32,8 +32,7 @@ StepLoop::StepLoop(StepLoopOptions options, std::vector<PsControl*> shards, Exec
       progress_(shards_.size(), StepProgress{.step = options_.start}),
       grants_(shards_.size()),
       watches_(shards_.size()),
-      views_(shards_.size()),
-      standstill_(clock->Monotonic()) {
+      views_(shards_.size()) {
   LOCKSTEP_CHECK(!shards_.empty() && options_.start < limit());
 }
 
@@ -41,12 +40,9 @@ void StepLoop::Start() { OpenGrants(); }
 
 void StepLoop::Tick() {
   const absl::Duration now = clock_->Monotonic();
-  const absl::Duration standstill = standstill_.Measure(now);
   for (size_t shard = 0; shard < shards_.size() && !ended_; ++shard) {
-    StepProgress& progress = progress_[shard];
-    progress.problem.ExcludeStandstill(standstill, now);
-    const absl::Status lost =
-        CheckPatience(progress.problem, now - progress.problem.since, options_.patience);
+    const ShardProblem& problem = progress_[shard].problem;
+    const absl::Status lost = CheckPatience(problem, now - problem.since, options_.patience);
     if (!lost.ok()) return End(lost);
     // A copy: sending may answer at once and change the grants.
     const std::vector<Grant> grants = grants_[shard];
@@ -54,7 +50,7 @@ void StepLoop::Tick() {
       if (grant.retry.IsDue(now)) SendGrant(shard, grant.step);
     }
     if (grants.empty()) Watch(shard);
-    if (!progress.problem.ok()) AskWhetherBack(shard);
+    if (!progress_[shard].problem.ok()) AskWhetherBack(shard);
   }
   if (!ended_ && commit_.IsDue(now)) SendCommit();
 }

@@ -22,7 +22,6 @@
 #include "common/base/callback.h"
 #include "common/base/clock.h"
 #include "common/base/ids.h"
-#include "common/base/standstill_watch.h"
 #include "common/client/ps_control.h"
 
 namespace lockstep::chief {
@@ -148,7 +147,6 @@ class StepLoop {
   std::vector<Retry> views_;    // by shard, of AskWhetherBack
   Retry commit_;
   bool ended_ = false;
-  StandstillWatch standstill_;
 };
 
 }  // namespace lockstep::chief

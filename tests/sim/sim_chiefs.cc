@@ -8,6 +8,7 @@
 
 #include "chief/copies/job_pairs.h"
 #include "common/base/exit_code.h"
+#include "common/base/running_clock.h"
 #include "tests/sim/remote_ps.h"
 
 namespace lockstep::sim {
@@ -66,7 +67,8 @@ class SimChiefs::ProcessControl final : public PsControl {
 };
 
 struct SimChiefs::Process {
-  Process(const Node& as, SimChiefs* chiefs) : node(as), executor(chiefs, this, life) {}
+  Process(const Node& as, SimChiefs* chiefs)
+      : node(as), clock(chiefs->events_), executor(chiefs, this, life) {}
 
   // A chief that knows the end of the job answers until it is killed or started again, also one
   // that has found the job done and has not taken command. A standby leaves.
@@ -84,6 +86,7 @@ struct SimChiefs::Process {
   }
 
   const Node node;
+  const RunningClock clock;
   const std::shared_ptr<Life> life = std::make_shared<Life>();
   EventExecutor executor;
   std::vector<std::unique_ptr<PsControl>> controls;
@@ -149,7 +152,8 @@ std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint3
                             .chief_index = index,
                             .patience = kPatience,
                             .drain = kDrain,
-                            .waits_for_disk = true};
+                            .waits_for_disk = true,
+                            .real_clock = events_};
   if (plan_.job.sync().ps_replicas() > 0) {
     process->pairs.emplace(
         chief::JobPairsOptions{
@@ -157,14 +161,15 @@ std::shared_ptr<SimChiefs::Process> SimChiefs::Launch(chief::JobPlan plan, uint3
             .patience = options.lease,
             .connect = [this, node](size_t,
                                     const std::string& address) { return Connect(node, address); }},
-        controls, &process->executor, events_);
+        controls, &process->executor, &process->clock);
     controls = process->pairs->shards();
     options.shard_places = [pairs = &*process->pairs] { return pairs->places(); };
     options.unfinished_places = [pairs = &*process->pairs] { return pairs->DescribeUnfinished(); };
   }
   processes_.push_back(process);
   process->job.emplace(
-      std::move(plan), std::move(options), std::move(controls), &process->executor, events_, [] {},
+      std::move(plan), std::move(options), std::move(controls), &process->executor, &process->clock,
+      [] {},
       [this, process = process.get()](absl::Status status) {
         process->has_left = absl::IsCancelled(status) || absl::IsAborted(status);
         if (absl::IsAborted(status) && process == current_.get()) FollowSuccessor();
@@ -239,6 +244,7 @@ void SimChiefs::Tick(std::shared_ptr<Process> process) {
   if (process->end.has_value()) return;
   if (!process->life->is_stopped) {
     Work(process.get(), [&] {
+      process->clock.Monotonic();
       if (process->pairs.has_value()) process->pairs->Tick();
       process->job->Tick();
     });

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "chief/copies/shard_pair.h"
 #include "common/base/clock.h"
+#include "common/base/running_clock.h"
 #include "tests/unit/chief/copies/simple_ps.h"
 #include "tests/unit/chief/support/manual_executor.h"
 
@@ -104,6 +105,7 @@ struct PairFixture {
   std::map<uint32_t, SimplePs> copies;  // by port
   ManualExecutor executor;
   ManualClock clock;
+  const RunningClock running{&clock};
   ShardPair pair{std::make_unique<HomePlace>("ps 0 (a:1)", kHomeAddress, &home, &executor),
                  std::make_unique<HostPlace>(
                      HostPlaceOptions{.name = "ps 1 (b:1)",
@@ -116,7 +118,7 @@ struct PairFixture {
                                                 &copies[static_cast<uint32_t>(port)]);
                                           }},
                      &host_main, &executor),
-                 kPatience, &executor, &clock};
+                 kPatience, &executor, &running};
 };
 
 }  // namespace lockstep::chief

@@ -33,25 +33,5 @@ TEST_CASE("a ps is lost when it refuses for a while, is silent for long, or come
   CHECK(health.HasLostVariables());
 }
 
-TEST_CASE("time in which the process stood still is neither silence nor refusal") {
-  constexpr absl::Duration kPatience = absl::Seconds(2);
-  PlaceHealth health;
-  health.Answered(absl::Seconds(10));
-  health.ExcludeStandstill(absl::Seconds(30), absl::Seconds(41));
-  CHECK_FALSE(health.WhyLost(absl::Seconds(41.9), kPatience).has_value());
-  CHECK(health.WhyLost(absl::Seconds(42), kPatience).has_value());
-
-  health.Answered(absl::Seconds(42));
-  health.Failed(absl::UnavailableError("refused"), absl::Seconds(42.1));
-  health.ExcludeStandstill(absl::Seconds(30), absl::Seconds(72.3));
-  CHECK_FALSE(health.WhyLost(absl::Seconds(72.3), kPatience).has_value());
-  CHECK(health.WhyLost(absl::Seconds(72.4), kPatience) == "refused");
-
-  // An answer that came after it counts in full.
-  health.Answered(absl::Seconds(80));
-  health.ExcludeStandstill(absl::Seconds(5), absl::Seconds(80.1));
-  CHECK(health.WhyLost(absl::Seconds(82.1), kPatience).has_value());
-}
-
 }  // namespace
 }  // namespace lockstep::chief

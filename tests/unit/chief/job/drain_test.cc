@@ -61,6 +61,16 @@ TEST_CASE("a save whose files the chief does not see is repeated, and no further
   CHECK(absl::StrContains(job.f.job->record().save_error, "not written within 20 s (--drain)"));
 }
 
+TEST_CASE("time in which the chief stands still is not of its --drain") {
+  Stopped job;
+  job.f.Pass(absl::Seconds(10));
+  job.f.clock.Advance(absl::Seconds(200));
+  job.f.Pass(absl::Seconds(9.8));
+  CHECK(job.f.job->record().save_error.empty());
+  job.f.Pass(absl::Seconds(0.4));
+  CHECK(absl::StrContains(job.f.job->record().save_error, "not written within 20 s (--drain)"));
+}
+
 TEST_CASE("a version that a shard has no more is followed by the next one") {
   Stopped job;
   job.AnswerSave(NotKeptError(1, "the shard is at step 2"));

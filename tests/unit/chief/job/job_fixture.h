@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "chief/job/job_controller.h"
+#include "common/base/running_clock.h"
 #include "common/base/version.h"
 #include "tests/unit/chief/support/manual_executor.h"
 #include "tests/unit/chief/support/scripted_ps.h"
@@ -47,8 +48,9 @@ struct JobFixture {
     options.job_id = 9;
     closed_steps = plan.start.value();
     options.patience = absl::Seconds(60);
+    options.real_clock = &clock;
     job.emplace(
-        std::move(plan), options, std::vector<PsControl*>{&ps}, &executor, &clock,
+        std::move(plan), options, std::vector<PsControl*>{&ps}, &executor, &running,
         [this] { ready = true; }, [this](absl::Status status) { ended = std::move(status); });
     job->Start();
     Settle();
@@ -143,6 +145,7 @@ struct JobFixture {
   bool ps_answers = true;
   ManualExecutor executor;
   ManualClock clock;
+  const RunningClock running{&clock};
   bool ready = false;
   std::optional<absl::Status> ended;
   std::optional<JobController> job;

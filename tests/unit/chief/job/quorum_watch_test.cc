@@ -26,7 +26,7 @@ struct Fixture {
   bool IsShort() { return watch.Evaluate(kStep).is_short; }
 
   static constexpr GlobalStep kStep{3};
-  Membership membership{{"127.0.0.1:1", "127.0.0.1:2"}, absl::Seconds(5), absl::ZeroDuration()};
+  Membership membership{{"127.0.0.1:1", "127.0.0.1:2"}, absl::Seconds(5)};
   ManualClock clock;
   ViewKeeper views{SetViewRequest(), {}, {}, nullptr, &clock, [] {}, [](const absl::Status&) {}};
   QuorumWatch watch{

@@ -50,7 +50,7 @@ struct Fixture {
     return workers;
   }
 
-  Membership membership{{"a:1", "b:1", "c:1", "d:1"}, kLease, At(0)};
+  Membership membership{{"a:1", "b:1", "c:1", "d:1"}, kLease};
   absl::Duration now = At(1);
   ElasticReplicas replicas;
 };
@@ -66,7 +66,7 @@ TEST_CASE("the first view has the members that every shard knows") {
 }
 
 TEST_CASE("the first view waits for as many members as may share the batch") {
-  Membership membership({"a:1", "b:1"}, kLease, At(0));
+  Membership membership({"a:1", "b:1"}, kLease);
   ElasticReplicas replicas({.min_replicas = 2, .global_batch = 12}, OnShortage::kWait, kDeadline,
                            &membership);
   replicas.SetConfirmed({{WorkerIndex(1), Incarnation(1)}});
@@ -141,19 +141,6 @@ TEST_CASE("WAIT: a lost replica is waited for until the deadline") {
   CHECK_FALSE(f.replicas.Evaluate(GlobalStep(5)).is_short);
 }
 
-TEST_CASE("WAIT: the time in which the chief stood still is no wait for a lost replica") {
-  Fixture f;
-  f.Lose({1});
-  f.Confirm();
-  CHECK_FALSE(f.Update(7));
-  f.now += 2 * kDeadline;
-  f.replicas.ExcludeStandstill(2 * kDeadline, f.now);
-  CHECK_FALSE(f.Update(7));
-  f.now += kDeadline;
-  f.replicas.ExcludeStandstill(absl::ZeroDuration(), f.now);
-  CHECK(f.Update(7));
-}
-
 TEST_CASE("WAIT: a successor takes the lost replica's place, and the wait begins anew") {
   Fixture f;
   f.Lose({1});
@@ -217,7 +204,7 @@ TEST_CASE("one that departs is needed until its view ends, and its successor is 
 }
 
 TEST_CASE("a chief that takes over needs one that departs, and not its successor") {
-  Membership membership({"a:1", "b:1"}, kLease, At(0));
+  Membership membership({"a:1", "b:1"}, kLease);
   ElasticReplicas replicas(Fixture::Rules(), OnShortage::kShrink, kDeadline, &membership);
   const WorkerIndex departing(0), other(1);
   membership.Adopt({departing, Incarnation(1)}, At(0));
@@ -320,7 +307,7 @@ TEST_CASE("views of steps that are over are forgotten") {
 }
 
 TEST_CASE("a chief that takes over waits for a replica that it does not know, as for a lost one") {
-  Membership membership({"a:1"}, kLease, At(0));
+  Membership membership({"a:1"}, kLease);
   REQUIRE(membership.Register(WorkerIndex(0), Incarnation(1), "host", 1, At(0)).ok());
   ElasticReplicas replicas(Fixture::Rules(), OnShortage::kWait, kDeadline, &membership);
   ReplicaViews views;

@@ -72,27 +72,6 @@ TEST_CASE(
   CHECK(f.Pass(11.5, 11.5) == std::vector<WorkerIndex>{kW1});
 }
 
-TEST_CASE("time in which the chief stands still is not of an inherited member's grace") {
-  Fixture f;
-  f.membership.Adopt({kW0, kFirst}, At(0), absl::Seconds(10));
-  CHECK(f.Pass(0, 2).empty());
-  CHECK(f.Pass(22, 30).empty());
-  CHECK(f.Pass(30.5, 30.5) == std::vector<WorkerIndex>{kW0});
-}
-
-TEST_CASE("time in which the chief stands still is not of the lease of a member that is awaited") {
-  Fixture f;
-  f.membership.Adopt({kW0, kFirst}, At(0), absl::Seconds(10));
-  CHECK(f.Pass(0, 4).empty());
-  CHECK(f.Register(kW0, kSecond, 4).value() == Admission::kContended);
-  CHECK(f.Pass(4.5, 5).empty());
-  // Without the pause it would have had until 9.
-  CHECK(f.membership.Expire(At(25)).empty());
-  CHECK(f.Register(kW0, kSecond, 25).value() == Admission::kContended);
-  CHECK(f.Pass(25.5, 29).empty());
-  CHECK(f.Pass(29.5, 29.5) == std::vector<WorkerIndex>{kW0});
-}
-
 TEST_CASE("an inherited member that calls keeps its index when another process asks for it") {
   Fixture f;
   f.membership.Adopt({kW0, kFirst}, At(1), absl::Seconds(10));

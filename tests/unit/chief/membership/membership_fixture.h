@@ -15,7 +15,7 @@ inline const Incarnation kFirst(11), kSecond(22), kThird(33);
 inline absl::Duration At(double seconds) { return absl::Seconds(seconds); }
 
 struct Fixture {
-  Membership membership{{"a:1", "b:2"}, kLease, At(0)};
+  Membership membership{{"a:1", "b:2"}, kLease};
 
   absl::StatusOr<Admission> Register(WorkerIndex worker, Incarnation incarnation, double now) {
     return membership.Register(worker, incarnation, "host", 42, At(now));

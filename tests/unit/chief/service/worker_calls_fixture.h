@@ -99,7 +99,7 @@ struct Fixture {
   }
 
   ManualClock clock;
-  Membership membership{kCluster.workers, absl::Seconds(5), clock.Monotonic()};
+  Membership membership{kCluster.workers, absl::Seconds(5)};
   EvaluationQueue evaluations{10, 4, absl::Seconds(30)};
   bool shards_know = true;
   std::vector<ShardPlace> places;
