@@ -1,11 +1,20 @@
 #include "common/base/running_clock.h"
 
+#include <utility>
+
 namespace lockstep {
+namespace {
+
+// Between two calls of a process that runs.
+constexpr absl::Duration kLongestTick = absl::Seconds(1);
+
+}  // namespace
 
 absl::Duration RunningClock::Monotonic() const {
   absl::MutexLock lock(&mutex_);
   const absl::Duration now = clock_->Monotonic();
-  stood_still_ += standstill_.Measure(now);
+  const absl::Duration since = now - std::exchange(looked_at_, now);
+  if (since > kLongestTick) stood_still_ += since;
   return now - stood_still_;
 }
 

@@ -30,5 +30,15 @@ TEST_CASE("a running clock counts all time but that in which the process stood s
   CHECK(running.Wall() == clock.Wall());
 }
 
+TEST_CASE("a running clock takes more than a second between two calls for a standstill") {
+  ManualClock clock;
+  const RunningClock running(&clock);
+  clock.Advance(absl::Seconds(1));
+  CHECK(running.Monotonic() == absl::Seconds(1));
+  clock.Advance(absl::Seconds(1.2));
+  CHECK(running.Monotonic() == absl::Seconds(1));
+  CHECK(running.Monotonic() == absl::Seconds(1));
+}
+
 }  // namespace
 }  // namespace lockstep
