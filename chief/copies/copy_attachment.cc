@@ -73,7 +73,8 @@ void CopyAttachment::Tick() {
   if (outcome_.has_value() || roles_->is_changing()) return;
   if (step_ == Step::kTakeBack) return TakeBack();
   if (step_ == Step::kMakeCopy || step_ == Step::kAwaitsAnswer) return;
-  if (const auto lost = copy_.WhyLost(now, patience_); lost.has_value()) {
+  if (const auto lost = copy_.WhyLost(now, patience_, copy_questions_.AwaitsAnswer());
+      lost.has_value()) {
     return Fail(absl::UnavailableError(*lost));
   }
   if (step_ == Step::kTellPrimary) TellPrimary();
@@ -86,6 +87,7 @@ void CopyAttachment::Ask() {
   if (!questions_.MayAsk(now, patience_)) return;
   next_look_ = now + kTransferPoll;
   const uint64_t question = questions_.Ask(now);
+  copy_questions_.Ask(now);  // has the same number
   roles_->other_place()->ps()->Call(
       kGetView, GetViewRequest(),
       On<SetViewReply>(executor_, IfAlive<SetViewReply>(

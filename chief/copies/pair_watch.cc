@@ -33,9 +33,9 @@ void PairWatch::Begin() {
 void PairWatch::Tick() {
   const absl::Duration now = clock_->Monotonic();
   if (!roles_->IsGuarded() || roles_->is_changing()) return;
-  const PlaceHealth& primary = watched_[roles_->serving()].health;
-  const PlaceHealth& copy = watched_[OtherPlace(roles_->serving())].health;
-  if (primary.HasLostVariables() && copy.HasLostVariables()) {
+  const Watched& primary = watched_[roles_->serving()];
+  const Watched& copy = watched_[OtherPlace(roles_->serving())];
+  if (primary.health.HasLostVariables() && copy.health.HasLostVariables()) {
     return roles_->MarkLost(LostVariablesError(roles_->name()));
   }
   if (const auto told = roles_->undecided(); told.has_value()) return SettleChange(*told);

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -38,6 +39,10 @@ class PairWatch {
 
  private:
   struct Watched {
+    std::optional<std::string> WhyLost(absl::Duration now, absl::Duration patience) const {
+      return health.WhyLost(now, patience, questions.AwaitsAnswer());
+    }
+
     PlaceHealth health;
     ViewQuestions questions;
   };

@@ -20,12 +20,12 @@ void PlaceHealth::Lost(const absl::Status& why) {
   failure_ = why;
 }
 
-std::optional<std::string> PlaceHealth::WhyLost(absl::Duration now, absl::Duration patience) const {
+std::optional<std::string> PlaceHealth::WhyLost(absl::Duration now, absl::Duration patience,
+                                                bool awaits_answer) const {
   if (is_lost_) return std::string(failure_.message());
-  if (failing_since_.has_value() && absl::IsUnavailable(failure_) &&
-      now - *failing_since_ >= kRefusal) {
-    return std::string(failure_.message());
-  }
+  const bool is_refusing =
+      failing_since_.has_value() && absl::IsUnavailable(failure_) && !awaits_answer;
+  if (is_refusing && now - *failing_since_ >= kRefusal) return std::string(failure_.message());
   if (now - answered_ < patience) return std::nullopt;
   return absl::StrCat("it has not answered for ", DurationText(now - answered_));
 }

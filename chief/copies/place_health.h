@@ -20,8 +20,10 @@ class PlaceHealth {
   // Permanent: the place has answered without the variables.
   bool HasLostVariables() const { return is_lost_; }
   // Returns the reason if the place is lost: it has been unreachable for `kRefusal`, or silent for
-  // `patience`. nullopt: it is not lost.
-  std::optional<std::string> WhyLost(absl::Duration now, absl::Duration patience) const;
+  // `patience`. nullopt: it is not lost. `awaits_answer`: a newer question than the one that failed
+  // is under way, so the place may be reachable again: a slow answer is no refusal.
+  std::optional<std::string> WhyLost(absl::Duration now, absl::Duration patience,
+                                     bool awaits_answer) const;
 
   // A killed ps refuses connections at once; an overloaded one refuses some.
   static constexpr absl::Duration kRefusal = absl::Milliseconds(300);

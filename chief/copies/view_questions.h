@@ -16,8 +16,10 @@ class ViewQuestions {
   // True if no question waits for its answer, or the last one has waited for a quarter of
   // `patience`.
   bool MayAsk(absl::Duration now, absl::Duration patience) const {
-    return answered_ == asked_ || now - asked_at_ >= patience / kQuestionsPerPatience;
+    return !AwaitsAnswer() || now - asked_at_ >= patience / kQuestionsPerPatience;
   }
+  // True if the last question has not been answered, and its call has not failed.
+  bool AwaitsAnswer() const { return answered_ != asked_; }
   // Notes that a question is asked. Returns its number.
   uint64_t Ask(absl::Duration now) {
     asked_at_ = now;

@@ -211,6 +211,22 @@ TEST_CASE("a question that is left without an answer costs no new copy") {
   CHECK(f.pair.roles().IsGuarded());
 }
 
+TEST_CASE("a new copy that refuses one question, and takes long for the next, is not given up") {
+  MovedFixture f;
+  f.home.StartAgain();
+  f.Pass(absl::Seconds(1));
+  REQUIRE_FALSE(f.copy()->orders.back().copy_address().empty());
+  f.home.failures = 1;
+  while (f.home.failures > 0) f.Pass(absl::Milliseconds(100));
+  f.home.unanswered = 1;
+  f.Pass(PairFixture::kPatience / 2);
+  CHECK(f.home.unanswered == 0);
+  CHECK_FALSE(f.copy()->orders.back().copy_address().empty());
+  f.home.state.set_awaits_state(false);
+  f.Pass(absl::Seconds(1));
+  CHECK(f.pair.roles().IsGuarded());
+}
+
 TEST_CASE("a chief that stood still goes on with the new copy") {
   MovedFixture f;
   f.home.StartAgain();

@@ -111,6 +111,20 @@ TEST_CASE("a ps that leaves one question without an answer, and answers the next
   CHECK(f.pair.roles().serving() == kHome);
 }
 
+TEST_CASE("a ps that refuses one question, and takes long for the next, is not lost") {
+  PairFixture f;
+  f.Begin();
+  SimplePs* const slow = GENERATE(true, false) ? &f.home : f.copy();
+  slow->failures = 1;
+  f.Pass(absl::Milliseconds(100));
+  REQUIRE(slow->failures == 0);
+  slow->unanswered = 1;
+  f.Pass(PairFixture::kPatience / 2);
+  CHECK(slow->unanswered == 0);
+  CHECK(f.pair.roles().IsGuarded());
+  CHECK(f.pair.roles().serving() == kHome);
+}
+
 TEST_CASE("an answer that a later one overtook says nothing of the ps any more") {
   PairFixture f;
   f.Begin();
