@@ -30,6 +30,7 @@
 #include "ps/copy/copy_host.h"
 #include "ps/copy/copy_senders.h"
 #include "ps/copy/hosted_shards.h"
+#include "ps/copy/unsaved_watch.h"
 #include "ps/service/chief_watchdog.h"
 #include "ps/service/heap_trim_policy.h"
 #include "ps/service/orphan_watch.h"
@@ -109,16 +110,19 @@ absl::Status WaitForChief(const DaemonContext& daemon, const absl::Notification&
 // Returns when the process is told to stop, or its chief has gone for good. Has the heap trimmed
 // meanwhile: in the background, after what was dropped has been freed there.
 absl::Status WaitForEnd(OrphanWatch* orphan, const Clock& clock, const HostedShards& shards,
-                        SerialThread* background, const ShutdownSignal& stop) {
+                        UnsavedWatch* unsaved, SerialThread* background,
+                        const ShutdownSignal& stop) {
   bool has_warned = false;
   HeapTrimPolicy trim;
   bool must_trim = false;  // stays while too much waits in the background
   while (!stop.notification()->WaitFor(kPoll)) {
     must_trim = trim.IsDue(shards.Activity(), clock.Monotonic()) || must_trim;
     if (must_trim) must_trim = !background->TryDo(TrimHeap);
-    if (!orphan->IsOrphan(clock.Monotonic())) continue;
-    if (!shards.HoldUnsaved()) return orphan->Ended();
-    if (std::exchange(has_warned, true)) continue;
+    const absl::Duration now = clock.Monotonic();
+    if (!orphan->IsOrphan(now)) continue;
+    const UnsavedWatch::Answer held = unsaved->Check(now);
+    if (held == UnsavedWatch::Answer::kNothing) return orphan->Ended();
+    if (held == UnsavedWatch::Answer::kReading || std::exchange(has_warned, true)) continue;
     log::Warning(absl::StrCat(
         "no chief calls; this ps stays, because it holds a model that could not be saved. Remedy: "
         "start the chief with --resume, which saves it; SIGTERM ends the ps"));
@@ -216,6 +220,8 @@ absl::Status Run(const DaemonContext& daemon) {
   serving_copy.events.created = [] { log::Info("copy of the variables created"); };
   serving_copy.events.open_copy_port = nullptr;
   copy.emplace(shard_options, std::move(serving_copy), task.cluster.ps.size(), copy_port);
+  const HostedShards shards(&shard, &*copy);
+  UnsavedWatch unsaved(shards);
   const auto server = PsServer::Start(&shard, serving);
   // What waits for the copy of this shard holds it.
   const absl::Cleanup close = [&senders] { senders.Close(); };
@@ -228,9 +234,7 @@ absl::Status Run(const DaemonContext& daemon) {
   stop->OnHangup([&daemon] { daemon.cluster->Reread(/*workers_may_change=*/true); });
   const absl::Cleanup end_reading = [stop] { stop->OnHangup(nullptr); };
   absl::Status end = WaitForChief(daemon, called, &asked);
-  if (end.ok()) {
-    end = WaitForEnd(&orphan, clock, HostedShards(&shard, &*copy), &background, *stop);
-  }
+  if (end.ok()) end = WaitForEnd(&orphan, clock, shards, &unsaved, &background, *stop);
   if (!end.ok()) return end;
   const ExitCode code = stop->Wait();
   LogEnd(code, reason);

@@ -172,6 +172,14 @@ std::string CheckpointFolder(const std::string& root, int64_t step) {
   return JoinPath(root, CheckpointName(step));
 }
 
+bool HasCheckpointSince(const std::string& checkpoint, uint64_t epoch, int64_t step) {
+  const std::string root = FolderOf(checkpoint);
+  const absl::StatusOr<int64_t> latest = ReadLatest(root);
+  if (!latest.ok() || *latest < step) return false;
+  const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, *latest));
+  return manifest.ok() && manifest->epoch == epoch;
+}
+
 absl::StatusOr<ShardFile> WriteShard(const std::string& folder, uint32_t shard, uint32_t num_shards,
                                      const std::vector<NamedTensor>& tensors,
                                      const PublishCheck& check) {

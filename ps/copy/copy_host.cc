@@ -59,6 +59,11 @@ bool CopyHost::HoldsUnsaved() const {
   return shard != nullptr && shard->GetView().holds_unsaved;
 }
 
+void CopyHost::LookForCheckpoint() const {
+  Shard* const shard = served_.load(std::memory_order_acquire);
+  if (shard != nullptr) shard->LookForCheckpoint();
+}
+
 void CopyHost::Leave() {
   absl::MutexLock lock(&mutex_);
   if (server_ != nullptr) server_->Leave();

@@ -35,6 +35,8 @@ class CopyHost {
   ShardActivity Activity() const;
   // ShardState::holds_unsaved of the copy; false while there is none.
   bool HoldsUnsaved() const;
+  // Shard::LookForCheckpoint of the copy; does nothing while there is none.
+  void LookForCheckpoint() const;
   // Whether a chief has asked for a copy, of a job whose shards have copies.
   bool is_open() const { return served_.load(std::memory_order_acquire) != nullptr; }
   // As PsServer.
@@ -54,7 +56,7 @@ class CopyHost {
   std::unique_ptr<Shard> shard_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<PsServer> server_ ABSL_GUARDED_BY(mutex_);  // stays from the first Open on
   // shard_, which stays from then on. Null while no server serves it.
-  std::atomic<const Shard*> served_ = nullptr;
+  std::atomic<Shard*> served_ = nullptr;
 };
 
 }  // namespace lockstep::ps

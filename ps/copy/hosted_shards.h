@@ -11,15 +11,20 @@ namespace lockstep::ps {
 // Thread-safe. Both outlive it.
 class HostedShards {
  public:
-  HostedShards(const Shard* own, const CopyHost* copy) : own_(own), copy_(copy) {}
+  HostedShards(Shard* own, const CopyHost* copy) : own_(own), copy_(copy) {}
 
   PsActivity Activity() const { return {.own = own_->Activity(), .copy = copy_->Activity()}; }
-  // Whether one of them has a version that could not be saved: the process stays for the next
-  // chief.
+  // Whether one of them has a version that was to be saved and is not, as far as is known: the
+  // process stays for the next chief.
   bool HoldUnsaved() const { return own_->GetView().holds_unsaved || copy_->HoldsUnsaved(); }
+  // Finds out whether that is in a checkpoint by now. Blocks on the disk.
+  void LookForCheckpoints() const {
+    own_->LookForCheckpoint();
+    copy_->LookForCheckpoint();
+  }
 
  private:
-  const Shard* const own_;
+  Shard* const own_;
   const CopyHost* const copy_;
 };
 

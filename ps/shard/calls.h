@@ -76,8 +76,8 @@ struct ShardState {
   std::vector<Member> members;
   std::vector<GlobalStep> kept_versions;
   std::vector<EvaluatedVersion> evaluations;
-  // A version is kept for a checkpoint that has not been written, or this shard's last file could
-  // not be written, and the job is not over.
+  // A version that was to be saved is in no checkpoint that is known to exist, and the job is not
+  // over (Shard::LookForCheckpoint).
   bool holds_unsaved = false;
   ReplicaViews replica_views;
   bool is_copy = false;

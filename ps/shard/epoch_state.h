@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "common/base/thread_pool.h"
 #include "ps/shard/gradient_receiver.h"
 #include "ps/shard/memory_claims.h"
+#include "ps/shard/save_record.h"
 #include "ps/shard/shard.h"
 #include "ps/shard/snapshot_store.h"
 #include "ps/shard/state_receiver.h"
@@ -57,7 +59,7 @@ struct EpochState {
   bool awaits_copy ABSL_GUARDED_BY(mu) = false;
   // Non-null only in a copy that was made while the job trains.
   const std::unique_ptr<StateReceiver> incoming ABSL_PT_GUARDED_BY(mu);
-  bool save_failed ABSL_GUARDED_BY(mu) = false;  // the last one
+  SaveRecord saves ABSL_GUARDED_BY(mu);
   bool is_finished ABSL_GUARDED_BY(mu) = false;  // the job is over
 
   absl::Span<const float> ScalarsOf(const VariableEntry& entry) const {
@@ -75,6 +77,11 @@ struct EpochState {
   // True in a copy that cannot serve the workers yet.
   bool AwaitsState() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return incoming != nullptr && incoming->AwaitsState(step.shard_step());
+  }
+  // True if a version that was to be saved is in no checkpoint, as far as is known.
+  bool HoldsUnsaved() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    const std::optional<GlobalStep> kept = snapshots.NewestWithSlots();
+    return saves.unsaved().has_value() || (kept.has_value() && saves.IsUnsaved(*kept));
   }
   // True if gradients are no longer counted.
   bool IsOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {

@@ -108,7 +108,12 @@ absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version
         return absl::UnavailableError(absl::StrCat(
             "version ", version.value(), ": its worker has not stored all of it: try again"));
       }
-      if (snapshot == nullptr || !snapshot->has_slots) {
+      const bool is_kept = snapshot != nullptr && snapshot->has_slots;
+      // Of a version that workers keep, and that is not kept here, there is nothing to lose.
+      if (is_kept || !state.variables.config.is_replicated()) {
+        state.saves.NoteAsked(folder, version);
+      }
+      if (!is_kept) {
         LOCKSTEP_RETURN_IF_ERROR(CheckNewest(state, version, shard));
         const auto newest =
             TakeSnapshot(state.variables, {.keep_values = true, .keep_slots = true});
@@ -123,15 +128,27 @@ absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version
   const auto check = [&] {
     return CheckShardWriter(folder, command.job(), epoch.value(), command.term());
   };
-  absl::StatusOr<ShardFile> file = WriteShard(folder, shard.value(), num_shards, tensors, check);
+  return WriteShard(folder, shard.value(), num_shards, tensors, check);
+}
+
+void Shard::LookForCheckpoint() {
+  std::optional<SaveRecord::Save> unsaved;
+  Epoch epoch;
   {
     absl::MutexLock lock(&mutex_);
-    if (EpochState* const state = gate_.state()) {
-      state->mu.AssertHeld();
-      state->save_failed = !file.ok();
-    }
+    const EpochState* const state = gate_.state();
+    if (state == nullptr) return;
+    state->mu.AssertHeld();
+    unsaved = state->saves.unsaved();
+    epoch = view_.epoch();
   }
-  return file;
+  if (!unsaved.has_value()) return;
+  if (!HasCheckpointSince(unsaved->folder, epoch.value(), unsaved->version.value())) return;
+  absl::MutexLock lock(&mutex_);
+  EpochState* const state = gate_.state();
+  if (state == nullptr || view_.epoch() != epoch) return;
+  state->mu.AssertHeld();
+  state->saves.NoteCheckpoint(unsaved->version);
 }
 
 absl::Status Shard::ReleaseSnapshot(const Command& command, GlobalStep version,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/container/btree_map.h"
@@ -55,10 +56,11 @@ class SnapshotStore {
     return snapshot;
   }
 
-  // Whether one is kept for a checkpoint.
-  bool HasSlots() const {
-    return std::any_of(snapshots_.begin(), snapshots_.end(),
-                       [](const auto& kept) { return kept.second->has_slots; });
+  // The newest that is kept for a checkpoint; nullopt: none is.
+  std::optional<GlobalStep> NewestWithSlots() const {
+    const auto found = std::find_if(snapshots_.rbegin(), snapshots_.rend(),
+                                    [](const auto& kept) { return kept.second->has_slots; });
+    return found == snapshots_.rend() ? std::nullopt : std::optional(found->first);
   }
 
   // Ascending.

@@ -301,6 +301,34 @@ TEST_CASE("a ps that could not save its model stays, however long its chief is g
   CHECK(EndOf(*ps) == 143);
 }
 
+TEST_CASE("a ps stays when its file was written and the checkpoint could not be made") {
+  const Parts parts(1, 1, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  parts.cluster.folder().Write("checkpoints/LATEST/file", "");  // in the way of LATEST alone
+  const auto ps = parts.Ps(0, {"--orphan_timeout=6"});
+  const auto worker = parts.Worker(0);
+  const auto chief = parts.Chief({"--drain=1"});
+  REQUIRE(chief->WaitForOutput("no checkpoint at step 20", kWhole));
+  worker->Signal(SIGKILL);  // no gradient is on its way: the ps writes the version that it is at
+  chief->Signal(SIGTERM);
+  CHECK(EndOf(*chief) == 143);
+  CHECK_THAT(chief->Output(), Contains("no checkpoint at step ") && Contains("/LATEST: "));
+  CHECK(ps->WaitForOutput("holds a model that could not be saved", kWhole));
+  CHECK(ps->running());
+  ps->Signal(SIGTERM);
+  CHECK(EndOf(*ps) == 143);
+}
+
+TEST_CASE("a ps whose model its chief has saved ends when the chief has been gone") {
+  const Parts parts(1, 1, {.max_steps = kForeverSteps, .checkpoint = "every_steps: 20"});
+  const auto ps = parts.Ps(0, {"--orphan_timeout=6"});
+  const auto worker = parts.Worker(0);
+  const auto chief = parts.Chief({});
+  REQUIRE(chief->WaitForOutput("ckpt-20", kWhole));
+  chief->Signal(SIGTERM);  // it saves the last committed step, and tells no ps
+  CHECK(EndOf(*chief) == 143);
+  CHECK(EndOf(*ps) == 138);
+}
+
 TEST_CASE("up starts, refuses, resumes and begins anew by the chief's flags") {
   Parts parts(1, 1, {.max_steps = 40, .more = "local { ps: 1 workers: 1 }"});
   const auto up = [&](std::vector<std::string> flags) {

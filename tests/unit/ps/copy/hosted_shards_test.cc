@@ -4,12 +4,16 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/client/ps_control.h"
+#include "ps/copy/unsaved_watch.h"
 #include "tests/conformance/small_job.h"
 #include "tests/support/await.h"
+#include "tests/support/temporary_folder.h"
 
 namespace lockstep::ps {
 namespace {
@@ -104,6 +108,46 @@ TEST_CASE("A ps holds nothing of a job that is over") {
   FailToSave(ps.copy.get());
   REQUIRE(CallAndWait(*ps.copy, kFinish, JobIsOver()).ok());
   CHECK_FALSE(ps.shards.HoldUnsaved());
+}
+
+// Writes shard 1's file of version 0, without the checkpoint.
+ShardFile Write(PsControl* control, const std::string& folder) {
+  SaveRequest save;
+  *save.mutable_command() = ChiefCommand();
+  save.set_folder(folder);
+  const auto saved = CallAndWait(*control, kSave, save);
+  INFO(saved.status().ToString());
+  REQUIRE(saved.ok());
+  return {.file = saved->file(), .bytes = saved->bytes()};
+}
+
+UnsavedWatch::Answer CheckUntilRead(UnsavedWatch* watch, absl::Duration now) {
+  UnsavedWatch::Answer answer = watch->Check(now);
+  while (answer == UnsavedWatch::Answer::kReading) {
+    std::this_thread::yield();
+    answer = watch->Check(now);
+  }
+  return answer;
+}
+
+TEST_CASE("A ps without a chief holds what it wrote until the checkpoint exists") {
+  const test::TemporaryFolder root;
+  ThisPs ps;
+  const bool serves_copy = GENERATE(false, true);
+  CAPTURE(serves_copy);
+  PsControl* const control = serves_copy ? ps.copy.get() : ps.own.get();
+  SetRole(control, serves_copy ? 0 : 1, PRIMARY, 1);
+  Create(control);
+  UnsavedWatch watch(ps.shards);
+  CHECK(watch.Check(absl::ZeroDuration()) == UnsavedWatch::Answer::kNothing);
+  const ShardFile file = Write(control, CheckpointFolder(root.path(), 0));
+  CHECK(watch.Check(absl::ZeroDuration()) == UnsavedWatch::Answer::kReading);
+  CHECK(CheckUntilRead(&watch, absl::ZeroDuration()) == UnsavedWatch::Answer::kUnsaved);
+  // As a chief does that was stopped, and goes on.
+  REQUIRE(CommitCheckpoint(root.path(), {.epoch = 1, .shards = {file}}, /*keep_last=*/0).ok());
+  const absl::Duration later = UnsavedWatch::kPeriod;
+  CHECK(watch.Check(later - absl::Milliseconds(1)) == UnsavedWatch::Answer::kUnsaved);
+  CHECK(CheckUntilRead(&watch, later) == UnsavedWatch::Answer::kNothing);
 }
 
 }  // namespace
