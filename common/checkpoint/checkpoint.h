@@ -88,8 +88,9 @@ absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Mani
                                              std::vector<std::string>* warnings = nullptr,
                                              const PublishCheck& check = nullptr);
 
-// Whether the root that `checkpoint` is in has a checkpoint of this epoch and of this step, or of a
-// later one of the epoch: LATEST names it. False also where the disk does not tell.
+// Whether LATEST, in the root that `checkpoint` is in, names a checkpoint of this epoch and of this
+// step or a later one, or one of a later epoch: the job has gone on without what is later in this
+// one. False also where the disk does not tell.
 bool HasCheckpointSince(const std::string& checkpoint, uint64_t epoch, int64_t step);
 
 // Deletes what a save of this step that failed has left, so that it takes no room: its shards and

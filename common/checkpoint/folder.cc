@@ -175,9 +175,10 @@ std::string CheckpointFolder(const std::string& root, int64_t step) {
 bool HasCheckpointSince(const std::string& checkpoint, uint64_t epoch, int64_t step) {
   const std::string root = FolderOf(checkpoint);
   const absl::StatusOr<int64_t> latest = ReadLatest(root);
-  if (!latest.ok() || *latest < step) return false;
+  if (!latest.ok()) return false;
   const absl::StatusOr<Manifest> manifest = ReadManifest(CheckpointFolder(root, *latest));
-  return manifest.ok() && manifest->epoch == epoch;
+  if (!manifest.ok()) return false;
+  return manifest->epoch > epoch || (manifest->epoch == epoch && *latest >= step);
 }
 
 absl::StatusOr<ShardFile> WriteShard(const std::string& folder, uint32_t shard, uint32_t num_shards,

@@ -119,9 +119,22 @@ TEST_CASE("an earlier version that is saved again does not hide a later checkpoi
   CHECK_FALSE(saved.HoldsUnsaved());
 }
 
-TEST_CASE("a checkpoint of another epoch or of an earlier step saves nothing") {
+TEST_CASE("what is not saved is of no use once the job has gone on in a later epoch") {
   SavedShard saved;
   saved.Commit(0, kEpoch + 1);
+  saved.Step(0, /*keep_slots=*/false);
+  saved.Write(1);
+  CHECK_FALSE(saved.HoldsUnsaved());
+}
+
+TEST_CASE("a checkpoint of an earlier epoch or of an earlier step saves nothing") {
+  SavedShard saved;
+  saved.Commit(0, kEpoch - 1);
+  CHECK(saved.HoldsUnsaved());
+  saved.Commit(0);
+  REQUIRE_FALSE(saved.HoldsUnsaved());
+  saved.Step(0, /*keep_slots=*/false);
+  saved.Write(1);
   CHECK(saved.HoldsUnsaved());
   saved.root.Write("LATEST", "ckpt-9\n");  // names nothing that is there
   CHECK(saved.HoldsUnsaved());
