@@ -214,7 +214,7 @@ std::optional<std::string> Heartbeat::OnSuccess(const HeartbeatReply& reply, abs
   is_told_end_ |= reply.finish() || !reply.fail().empty();
   if (!reply.fail().empty()) {
     const bool is_sound = reply.fail_exit_code() > 0 && reply.fail_exit_code() <= kLargestExitCode;
-    end_ = WithExitCode(absl::InternalError(absl::StrCat("the job failed: ", reply.fail())),
+    end_ = WithExitCode(absl::InternalError(absl::StrCat("the job was given up: ", reply.fail())),
                         is_sound ? static_cast<ExitCode>(reply.fail_exit_code()) : ExitCode::kBug);
   } else if (reply.finish()) {
     end_ = absl::OkStatus();

@@ -217,6 +217,7 @@ TEST_CASE("a failed job ends the worker with the job's exit code") {
   f.chief.Answer(fail);
   f.end.WaitForNotification();
   CHECK(ExitCodeFor(f.ended) == ExitCode::kCorruptInput);
+  CHECK(f.ended.message() == "the job was given up: worker 0: labels.idx: corrupt");
 }
 
 TEST_CASE("a fenced worker ends with the chief's word") {
