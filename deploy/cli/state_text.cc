@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/printable.h"
 #include "common/base/quantity.h"
 
 namespace lockstep::deploy {
 
-std::string Shown(const std::string& text) { return absl::Utf8SafeCHexEscape(text); }
+std::string Shown(const std::string& text) { return Printable(text, text.size()); }
 
 std::string StateText(const ProcessStatus& status) {
   std::string state = Shown(status.state());

@@ -105,10 +105,10 @@ TEST_CASE("evaluations of regressions and of averages say so, and of one example
 
 TEST_CASE("each warning of the chief is told once, whoever tells it first") {
   JobProgress progress;
-  const ProcessStatus status = Parse(R"(job { warnings { number: 3 text: "a" }
+  const ProcessStatus status = Parse(R"(job { warnings { number: 3 text: 'name: "a"' }
                                               warnings { number: 4 text: "b\033[2J" } })");
   CHECK(progress.NewWarnings(status) ==
-        std::vector<std::string>{"warning: a", "warning: b\\x1b[2J"});
+        std::vector<std::string>{"warning: name: \"a\"", "warning: b\\x1b[2J"});
   CHECK(progress.NewWarnings(status).empty());
   ProcessStatus successor = status;
   successor.set_incarnation(2);
