@@ -107,7 +107,8 @@ class GrpcPsServer final : public PsServer {
       *status.mutable_shard()->mutable_command() =
           Summarize(command, ChiefAddressIn(newest, command.chief_index()).value_or(""));
     }
-    status.set_global_step(report.state.global_step.value());
+    status.set_global_step(identity_.task_index == kStepShard ? report.state.global_step.value()
+                                                              : report.state.shard_step.value());
     status.set_state(report.state.has_variables ? "training" : "starting");
     if (!report.state.has_variables) status.set_waiting_for("the chief to create the variables");
     return status;

@@ -32,6 +32,34 @@ TEST_CASE("Status and events follow a ps through its life") {
   CHECK(ps.end.reason.empty());
 }
 
+TEST_CASE("A ps without tokens tells the steps that it has closed") {
+  RunningPs ps("127.0.0.1:0", 1);
+  const auto control = MakePsControl(ps.client());
+  SetViewRequest view = TwoWorkers();
+  view.set_shard(1);
+  REQUIRE(CallAndWait(*control, kSetView, view).ok());
+  CreateVariablesRequest create = Variables({3});
+  create.mutable_placement()->set_shards(2);
+  create.mutable_placement()->mutable_variables(0)->set_shard(1);
+  REQUIRE(CallAndWait(*control, kCreateVariables, create).ok());
+  GrantRequest grant = Granted(0);
+  grant.set_commit(false);
+  Answer<GrantReply> closed;
+  control->Call(kGrant, grant, closed.done());
+  const auto data = MakePsData(ps.client());
+  const std::vector<float> gradient = {1, 2, 3};
+  for (uint32_t worker : {0, 1}) {
+    REQUIRE(Await<PushReply>([&](auto done) {
+              data->Push(PushOf(worker, 0, 0, 3, 0, 3), {BytesOf(gradient)}, std::move(done));
+            }).ok());
+  }
+  REQUIRE(closed.Wait().ok());
+  const auto status = FetchStatus(ps.address(), absl::Seconds(5));
+  REQUIRE(status.ok());
+  CHECK(status->shard().shard_step() == 1);
+  CHECK(status->global_step() == 1);
+}
+
 TEST_CASE("A ps whose job was given up ends with the chief's code, and knows why") {
   RunningPs ps;
   ps.CreateVariables({3});

@@ -20,10 +20,10 @@ namespace lockstep::ps {
 
 class RunningPs {
  public:
-  explicit RunningPs(std::string address = "127.0.0.1:0") {
+  explicit RunningPs(std::string address = "127.0.0.1:0", uint32_t task_index = 0) {
     auto server = PsServer::Start(
         &shard_, {.address = address,
-                  .identity = {.task_index = 0,
+                  .identity = {.task_index = task_index,
                                .clusters = std::make_shared<KnownClusterSpecs>(kTestCluster),
                                .incarnation = Incarnation(3)},
                   .events = {.called_by_chief = [this] { ++chief_calls; },
