@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/base/annotate.h"
 #include "common/base/cpus.h"
@@ -104,6 +105,22 @@ void ShowNews(const Source& source, JobProgress* progress, Console* console) {
 // Whether starting again may help, with what was saved.
 bool CanGoOn(int exit_code) { return exit_code >= kFirstRetryableCode; }
 
+// Of `lockstep up`: what protects the run, and the devices that it runs on. Files that the next run
+// would overwrite, and trials of slow workers, are left out.
+std::vector<std::string> FlagsToRepeat(const LocalRunOptions& options) {
+  std::vector<std::string> flags;
+  if (options.tls) flags.emplace_back("--tls");
+  if (options.standby) flags.emplace_back("--standby");
+  if (!options.worker_devices.empty()) {
+    flags.push_back("--worker_devices=" + absl::StrJoin(options.worker_devices, ","));
+  }
+  if (!options.gpu_memory_limit.empty()) {
+    flags.push_back("--gpu_memory_limit=" + options.gpu_memory_limit);
+  }
+  if (options.autotune) flags.emplace_back("--autotune");
+  return flags;
+}
+
 int WorkersNeeded(const SyncDef& sync) {
   // Under FIFO one worker may give a step all its gradients.
   const bool one_will_do =
@@ -198,7 +215,8 @@ absl::StatusOr<LocalRunResult> RunLocally(const LocalRunOptions& options, Consol
     return result;
   }
   if (const auto status = poller.Latest()) ShowNews(*status, &progress, console);
-  const std::string resume = ResumeText(ScriptBeside(plan.bin_dir), options.job_path, job);
+  const std::string resume =
+      ResumeText(ScriptBeside(plan.bin_dir), options.job_path, job, FlagsToRepeat(options));
   if (CanGoOn(result.exit_code) && !resume.empty()) console->Line(resume);
   return result;
 }

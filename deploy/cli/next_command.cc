@@ -62,14 +62,16 @@ std::string PredictCommand(const std::string& script, const std::string& checkpo
   return ShellLine(std::move(words));
 }
 
-std::string ResumeText(const std::string& script, const std::string& job_path, const JobDef& job) {
+std::string ResumeText(const std::string& script, const std::string& job_path, const JobDef& job,
+                       const std::vector<std::string>& flags) {
   const std::string& folder = job.checkpoint().folder();
   if (folder.empty()) return "";
   const absl::StatusOr<int64_t> newest = ReadLatest(folder);
   if (!newest.ok()) return "";
+  std::vector<std::string> words = {script, "up", "--job=" + job_path, "--resume"};
+  words.insert(words.end(), flags.begin(), flags.end());
   return absl::StrCat("checkpoint     ", JoinPath(folder, CheckpointName(*newest)),
-                      "\nTo go on from it:\n  ",
-                      ShellLine({script, "up", "--job=" + job_path, "--resume"}));
+                      "\nTo go on from it:\n  ", ShellLine(std::move(words)));
 }
 
 }  // namespace lockstep::deploy

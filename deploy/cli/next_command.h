@@ -23,7 +23,9 @@ std::string PredictCommand(const std::string& script, const std::string& checkpo
                            const LoadedJob& job);
 
 // How to go on after a run that was ended before its job was done. Empty when there is nothing to
-// go on from: reads the checkpoint folder of `job`, whose paths are absolute.
-std::string ResumeText(const std::string& script, const std::string& job_path, const JobDef& job);
+// go on from: reads the checkpoint folder of `job`, whose paths are absolute. `flags` are those of
+// the run that it does not go on without.
+std::string ResumeText(const std::string& script, const std::string& job_path, const JobDef& job,
+                       const std::vector<std::string>& flags);
 
 }  // namespace lockstep::deploy

@@ -147,12 +147,14 @@ TEST_CASE("a run that is done says how to use its model") {
                       launch.folder().Path("t.csv")));
 }
 
-TEST_CASE("after Ctrl-C the last word is how to go on, where something was saved") {
+TEST_CASE("after Ctrl-C the last word is how to go on as before, where something was saved") {
   const Launch launch({});
   launch.folder().Write("saved/LATEST", "ckpt-2\n");
   launch.folder().Write("job.textproto",
                         launch.folder().Read("job.textproto") + " checkpoint { folder: 'saved' }");
-  Process up(launch.Command());
+  std::vector<std::string> command = launch.Command();
+  for (const char* flag : {"--tls", "--worker_devices=cpu,cpu"}) command.emplace_back(flag);
+  Process up(command);
   REQUIRE(up.WaitForOutput("state:", absl::Seconds(10)));
   up.Signal(SIGINT);
   CHECK(up.Wait(absl::Seconds(10)) == 130);
@@ -164,7 +166,7 @@ TEST_CASE("after Ctrl-C the last word is how to go on, where something was saved
   CHECK(output.substr(stopping) ==
         stops + "checkpoint     " + launch.folder().Path("saved/ckpt-2") +
             "\nTo go on from it:\n  ./lockstep up --job=" + launch.folder().Path("job.textproto") +
-            " --resume\n");
+            " --resume --tls --worker_devices=cpu,cpu\n");
 }
 
 TEST_CASE(

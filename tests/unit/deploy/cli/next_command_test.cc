@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/support/temporary_folder.h"
 
@@ -65,15 +66,17 @@ TEST_CASE("the rows of a model's state inputs are named in the order of the mode
 TEST_CASE("a run that was ended goes on from its newest checkpoint, where there is one") {
   const test::TemporaryFolder folder;
   JobDef job;
-  CHECK(ResumeText(kScript, "job.textproto", job).empty());
+  CHECK(ResumeText(kScript, "job.textproto", job, {}).empty());
   job.mutable_checkpoint()->set_folder(folder.path());
-  CHECK(ResumeText(kScript, "job.textproto", job).empty());
+  CHECK(ResumeText(kScript, "job.textproto", job, {}).empty());
   folder.Write("LATEST", "ckpt-2031\n");
-  CHECK(ResumeText(kScript, "job.textproto", job) ==
+  CHECK(ResumeText(kScript, "job.textproto", job, {}) ==
         "checkpoint     " + folder.path() +
             "/ckpt-2031\nTo go on from it:\n  ./lockstep up --job=job.textproto --resume");
+  CHECK(absl::EndsWith(ResumeText(kScript, "job.textproto", job, {"--tls", "--standby"}),
+                       "up --job=job.textproto --resume --tls --standby"));
   folder.Write("LATEST", "nonsense\n");
-  CHECK(ResumeText(kScript, "job.textproto", job).empty());
+  CHECK(ResumeText(kScript, "job.textproto", job, {}).empty());
 }
 
 }  // namespace
