@@ -86,6 +86,17 @@ TEST_CASE("flags of a ps under Slurm with half of a pair of quotes end the job w
              Catch::Contains("flags of ps-0: expected quotes in pairs, got: --one='a b"));
 }
 
+TEST_CASE("the job script says so where it is not run by Slurm, or without a job") {
+  const std::string script = Binary("deploy/slurm/lockstep.sbatch");
+  const Ended by_hand = RunToEnd(
+      {"/usr/bin/env", "--unset=SLURM_JOB_ID", "/bin/bash", script, "job"}, absl::Seconds(30));
+  CHECK(by_hand.exit_code == 64);
+  CHECK_THAT(by_hand.output, Catch::Contains("this is no job of Slurm. Remedy: sbatch "));
+  const Ended without_job = RunToEnd({"/bin/bash", script}, absl::Seconds(30));
+  CHECK(without_job.exit_code == 64);
+  CHECK_THAT(without_job.output, Catch::StartsWith("usage: sbatch "));
+}
+
 TEST_CASE("a job under Slurm runs in folders whose paths have spaces") {
   const TemporaryFolder folder;
   const std::string scripts = "the project/deploy/slurm/";
