@@ -170,6 +170,7 @@ absl::Status Join(const DaemonContext& daemon, const Backend& backend, Incarnati
   absl::Status end = run->Run(stop);
   status->SetRun(nullptr);
   server->SetReady(false);
+  if (end.ok()) log::Info("the job is done");
   return end;
 }
 

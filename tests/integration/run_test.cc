@@ -50,7 +50,10 @@ TEST_CASE("a worker killed in mid-run is the backup's turn: the job finishes") {
   CHECK(cluster.chief().Wait(kWhole) == 0);
   const absl::Time deadline = absl::Now() + kCleanEnd;
   INFO(cluster.Logs());
-  for (int i : {0, 2}) CHECK(cluster.worker(i).Wait(deadline - absl::Now()) == 0);
+  for (int i : {0, 2}) {
+    CHECK(cluster.worker(i).Wait(deadline - absl::Now()) == 0);
+    CHECK_THAT(cluster.worker(i).Output(), Contains("the job is done"));
+  }
   for (int i = 0; i < 2; ++i) CHECK(cluster.ps(i).Wait(deadline - absl::Now()) == 0);
   CHECK(json::parse(cluster.Summary())["steps"] == kManySteps);
 }
