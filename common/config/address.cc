@@ -43,6 +43,7 @@ std::string Address::ToString() const {
 }
 
 absl::StatusOr<Address> ParseAddress(absl::string_view text) {
+  if (text.empty()) return Malformed(text, "none is given");
   const size_t colon = text.rfind(':');
   if (colon == absl::string_view::npos) return Malformed(text, "there is no port");
   absl::string_view host = text.substr(0, colon);

@@ -31,7 +31,7 @@ TEST_CASE("What is no address is refused with the reason") {
     std::string text;
     const char* why;
   };
-  for (const Case& c : {Case{"", "there is no port"},
+  for (const Case& c : {Case{"", "none is given"},
                         Case{"node1", "there is no port"},
                         Case{":2222", "no host name"},
                         Case{"node1:", "1 to 65535"},
