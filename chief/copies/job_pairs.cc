@@ -68,6 +68,13 @@ std::string JobPairs::DescribeUnfinished() const {
   return absl::StrJoin(places, "; ");
 }
 
+bool JobPairs::HasAllCopies() const {
+  return std::ranges::all_of(pairs_, [](const auto& pair) {
+    const PairRoles& roles = pair->roles();
+    return roles.IsGuarded() && !roles.is_changing() && !roles.undecided().has_value();
+  });
+}
+
 std::vector<ShardPlace> JobPairs::places() const {
   std::vector<ShardPlace> places;
   for (const auto& pair : pairs_) {

@@ -44,6 +44,10 @@ class JobPairs {
   // why. Empty: all have.
   std::string DescribeUnfinished() const;
 
+  // Each shard has a copy that takes its place if need be: both ps obey this chief, and neither may
+  // have been told to serve alone.
+  bool HasAllCopies() const;
+
   // By shard, for the workers.
   std::vector<ShardPlace> places() const;
 

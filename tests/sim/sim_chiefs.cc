@@ -274,11 +274,10 @@ bool SimChiefs::commands() const { return current_->has_commanded && current_->a
 
 bool SimChiefs::is_alive() const { return current_->life->is_alive; }
 
+Incarnation SimChiefs::incarnation() const { return Incarnation(current_->node.index + 1); }
+
 bool SimChiefs::HasAllCopies() const {
-  if (!current_->answers() || !current_->pairs.has_value()) return false;
-  return std::ranges::none_of(current_->pairs->places(), [](const ShardPlace& place) {
-    return place.other_address().empty();
-  });
+  return current_->answers() && current_->pairs.has_value() && current_->pairs->HasAllCopies();
 }
 
 chief::JobController& SimChiefs::job() const { return *current_->job->job(); }

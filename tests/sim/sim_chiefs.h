@@ -52,6 +52,8 @@ class SimChiefs {
   bool is_alive() const;
   // It has taken command, and is neither dead nor stopped.
   bool commands() const;
+  // As ps know the chief's process.
+  Incarnation incarnation() const;
   // Of a job with copies of shards: to the chief each shard has one now.
   bool HasAllCopies() const;
   // That were started; the number of a chief's node counts them.

@@ -244,22 +244,32 @@ bool SimCluster::HasAllCopies() const {
   for (uint32_t shard = 0; shard < options_.ps; ++shard) {
     const SimPsServer* const serving = FindServing(shard, servers);
     if (!serving->is_alive() || !serving->shard().GetView().has_copy) return false;
-    if (FindCopy(*serving, servers) == nullptr) return false;
+    const SimPsServer* const copy = FindCopy(*serving, servers);
+    if (copy == nullptr || !ObeysChief(*serving) || !ObeysChief(*copy)) return false;
   }
   return std::ranges::none_of(ps_, [](const auto& ps) { return ps->is_stopped(); });
 }
 
-void SimCluster::AdmitReader(SimPsServer* server) {
-  const auto last = std::find_if(
+// Another one may be taking over.
+bool SimCluster::ObeysChief(const SimPsServer& server) const {
+  return LastView(server).chief == chief_->incarnation();
+}
+
+const AcceptedView& SimCluster::LastView(const SimPsServer& server) const {
+  return *std::find_if(
       history_.views.rbegin(), history_.views.rend(),
-      [&](const AcceptedView& view) { return view.ps.incarnation == server->id().incarnation; });
-  ps::View view{.epoch = last->epoch,
+      [&](const AcceptedView& view) { return view.ps.incarnation == server.id().incarnation; });
+}
+
+void SimCluster::AdmitReader(SimPsServer* server) {
+  const AcceptedView& last = LastView(*server);
+  ps::View view{.epoch = last.epoch,
                 .members = {{WorkerIndex(0), Incarnation(1)}},
                 .shard = ShardIndex(server->id().shard),
-                .number = last->number};
+                .number = last.number};
   view.command.set_job(server->shard().GetView().job);
-  view.command.set_term(last->term.value());
-  view.command.set_chief(last->chief.value());
+  view.command.set_term(last.term.value());
+  view.command.set_chief(last.chief.value());
   LOCKSTEP_CHECK(server->shard().SetView(view).ok());
 }
 

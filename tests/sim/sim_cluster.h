@@ -90,6 +90,10 @@ class SimCluster {
                                const std::vector<SimPsServer*>& servers);
   // One that has what the shard has shown last; null: there is none.
   SimPsServer* FindReadable(uint32_t shard) const;
+  // The last view that it has accepted is the chief's.
+  bool ObeysChief(const SimPsServer& server) const;
+  // Of a server that has accepted one.
+  const AcceptedView& LastView(const SimPsServer& server) const;
   // At a server of a copy, or whose members have all been lost: one that may read.
   void AdmitReader(SimPsServer* server);
 

@@ -50,7 +50,7 @@ std::string SimulateWithCopies(const SimOptions& options, bool may_start_again,
                                absl::FunctionRef<void(SimCluster*)> disturb, SimRun* run) {
   const auto judge = [may_start_again](SimCluster* cluster, std::vector<std::string>* broken) {
     AppendBadEnd(*cluster, broken);
-    AppendReturn(cluster, broken);
+    AppendReturn(Epoch(1), cluster, broken);
     if (!may_start_again) AppendStarts(cluster, broken);
   };
   return CompareDisturbed(Undisturbed(options), options, disturb, judge, run);

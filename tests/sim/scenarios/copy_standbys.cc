@@ -1,5 +1,8 @@
 // Jobs whose shards have copies, with chiefs that stand by. Every role dies and is stopped, one
 // process after the other: the copies save everything.
+#include <memory>
+#include <optional>
+
 #include "tests/sim/scenarios/deaths.h"
 #include "tests/sim/scenarios/jobs.h"
 #include "tests/sim/scenarios/simulations.h"
@@ -54,22 +57,34 @@ int DisturbOne(Random* random, SimCluster* cluster) {
   }
 }
 
+struct Disturbances {
+  explicit Disturbances(uint64_t seed) : random(seed) {}
+
+  Random random;
+  std::optional<Epoch> epoch;  // that the job must keep; nullopt: it may begin another one
+};
+
+Epoch EpochOf(SimCluster* cluster) { return cluster->shard(0).GetView().epoch; }
+
 // `calm`: so many polls are left for which each shard must have its copy first.
-void DisturbInTurn(int left, int calm, const std::shared_ptr<Random>& random, SimCluster* cluster) {
+void DisturbInTurn(int left, int calm, const std::shared_ptr<Disturbances>& plan,
+                   SimCluster* cluster) {
   const absl::Duration pause =
-      calm > 1 ? kPoll : random->Between(absl::ZeroDuration(), kLongestAbsence);
-  cluster->events().After(pause, [left, calm, random, cluster] {
+      calm > 1 ? kPoll : plan->random.Between(absl::ZeroDuration(), kLongestAbsence);
+  cluster->events().After(pause, [left, calm, plan, cluster] {
     if (left == 0 || !Trains(cluster)) return;
-    if (!IsWhole(cluster)) return DisturbInTurn(left, calm > 1 ? kCalmPolls : 1, random, cluster);
-    if (calm > 1) return DisturbInTurn(left, calm - 1, random, cluster);
-    DisturbInTurn(left - 1, DisturbOne(random.get(), cluster), random, cluster);
+    if (!IsWhole(cluster)) return DisturbInTurn(left, calm > 1 ? kCalmPolls : 1, plan, cluster);
+    if (!plan->epoch.has_value()) plan->epoch = EpochOf(cluster);
+    if (calm > 1) return DisturbInTurn(left, calm - 1, plan, cluster);
+    DisturbInTurn(left - 1, DisturbOne(&plan->random, cluster), plan, cluster);
   });
 }
 
 }  // namespace
 
-// A mean that takes longer than a lease is the loss of a copy: nothing here takes so long, so that
-// one process is lost at a time.
+// A message that takes longer than a lease may be the loss of a chief or of a copy: the next
+// process is lost when each shard has its copy again, and all of them obey the chief. A chief that
+// is lost while it makes the shards costs an epoch and no step.
 std::string SimulateCopyStandbys(uint64_t seed, SimRun* run) {
   Random random(seed ^ 0xc0b8);
   SimOptions calm = SlowJob(seed, random.Between(15, 45), &random);
@@ -79,16 +94,18 @@ std::string SimulateCopyStandbys(uint64_t seed, SimRun* run) {
   SimOptions options = calm;
   options.copies = true;
   options.network = RoughNetwork(&random);
-  options.network.stalls = 0;
-  const auto disturb = [seed](SimCluster* cluster) {
-    const auto deaths = std::make_shared<Random>(seed ^ 0xdead);
-    for (int64_t left = deaths->Between(1, 2); left > 0; --left) cluster->chief().StartStandby();
+  const auto plan = std::make_shared<Disturbances>(seed ^ 0xdead);
+  if (options.network.stalls == 0) plan->epoch = Epoch(1);
+  const auto disturb = [&plan](SimCluster* cluster) {
+    for (int64_t left = plan->random.Between(1, 2); left > 0; --left) {
+      cluster->chief().StartStandby();
+    }
     RestartEndedChiefs(cluster);
-    DisturbInTurn(static_cast<int>(deaths->Between(2, 8)), 1, deaths, cluster);
+    DisturbInTurn(static_cast<int>(plan->random.Between(2, 8)), 1, plan, cluster);
   };
-  const auto judge = [](SimCluster* cluster, std::vector<std::string>* broken) {
+  const auto judge = [&plan](SimCluster* cluster, std::vector<std::string>* broken) {
     AppendBadEnds(cluster, broken);
-    AppendReturn(cluster, broken);
+    if (plan->epoch.has_value()) AppendReturn(*plan->epoch, cluster, broken);
   };
   return CompareDisturbed(calm, options, disturb, judge, run);
 }

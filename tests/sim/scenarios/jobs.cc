@@ -106,9 +106,9 @@ void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken) {
   }
 }
 
-void AppendReturn(SimCluster* cluster, std::vector<std::string>* broken) {
+void AppendReturn(Epoch from, SimCluster* cluster, std::vector<std::string>* broken) {
   const Epoch epoch = cluster->shard(0).GetView().epoch;
-  if (epoch == Epoch(1)) return;
+  if (epoch == from) return;
   broken->push_back(absl::StrCat("the job went back, to epoch ", epoch.value()));
 }
 

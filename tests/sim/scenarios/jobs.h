@@ -38,8 +38,9 @@ void ProtectShards(const std::string& folder, Random* random, SimOptions* option
 // After the end of a job: appends that the chief failed, or did not make every step.
 void AppendBadEnd(const SimCluster& cluster, std::vector<std::string>* broken);
 
-// Appends that the job has gone back to a checkpoint, which only the loss of a shard explains.
-void AppendReturn(SimCluster* cluster, std::vector<std::string>* broken);
+// Appends that the job has left its epoch `from`, to go back to a checkpoint, which only the loss
+// of a shard explains.
+void AppendReturn(Epoch from, SimCluster* cluster, std::vector<std::string>* broken);
 
 // Appends what is wrong with a job that has ended.
 using Judge = absl::FunctionRef<void(SimCluster* cluster, std::vector<std::string>* broken)>;

@@ -88,7 +88,7 @@ std::string SimulatePsStops(uint64_t seed, SimRun* run) {
   };
   const auto judge = [](SimCluster* cluster, std::vector<std::string>* broken) {
     AppendBadEnd(*cluster, broken);
-    AppendReturn(cluster, broken);
+    AppendReturn(Epoch(1), cluster, broken);
   };
   return CompareDisturbed(calm, options, disturb, judge, run);
 }
