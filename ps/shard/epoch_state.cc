@@ -170,7 +170,7 @@ EpochState::EpochState(const Host& host, EpochVariables of, HeldBudget budget, S
       variables(std::move(of)),
       step(std::move(steps)),
       receiver(&variables, &step, std::move(budget), host.options->clock, host.counts),
-      reader(&variables, &snapshots, &to_store, host.readers),
+      reader(&variables, &receiver, &snapshots, &to_store, host.readers),
       tokens(std::move(token_server)),
       driver(StepDriver::Create(
           {&variables, &step, tokens.get(), &snapshots, &to_store, host.counts}, end)),

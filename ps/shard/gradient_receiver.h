@@ -109,6 +109,8 @@ class GradientReceiver {
   void AbandonIf(absl::FunctionRef<bool(const PushKey&)> condition, DeferredCallbacks* deferred);
 
   uint64_t held_bytes() const { return budget_.held_bytes(); }
+  // As HeldBudget::reserve.
+  uint64_t GradientBytes(size_t variable) const { return budget_.reserve(variable); }
   const PushLedger& ledger() const { return ledger_; }
 
  private:

@@ -80,6 +80,8 @@ class HeldBudget {
   // Kept to be given out again.
   uint64_t spare_bytes() const { return spare_; }
   uint64_t budget() const { return budget_; }
+  // Bytes of a gradient of the variable: of a sparse one the largest so far; 0: there was none.
+  uint64_t reserve(size_t variable) const { return pools_[variable].reserve; }
 
  private:
   struct Pool {

@@ -1,6 +1,7 @@
 #include "ps/shard/value_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,19 @@
 
 namespace lockstep::ps {
 namespace {
+
+// Whether `wanted` bytes may wait beside `unread` ones: any number of them, if there are none.
+bool MayWait(uint64_t wanted, uint64_t unread, uint64_t most) {
+  return unread == 0 || (unread <= most && wanted <= most - unread);
+}
+
+absl::Status TooMuchUnread(const WorkerIdentity& worker, absl::string_view what, uint64_t wanted,
+                           uint64_t unread, uint64_t most) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("worker ", worker.worker.value(), ": it has not read ", unread, " bytes of ",
+                   what, " that it pulled, and asks for ", wanted, " more; at most ", most,
+                   " may wait. Read the replies, then pull again"));
+}
 
 // Gives all pieces by reference if each of them is in the lent memory. Otherwise none.
 void ReferTo(const LentMemory& memory, PullResult* result) {
@@ -102,7 +116,7 @@ void ValueReader::Pull(const PullArguments& arguments, std::vector<ResolvedPiece
                   std::move(done), arguments.kept_bytes};
   pull.by_reference = arguments.accepts_references && !IsHalfWidth(arguments.wire_type);
   if (!pull.by_reference) {
-    auto pin = PinUnread(arguments.worker.worker, *pull.pieces);
+    auto pin = PinUnread(arguments.worker, *pull.pieces);
     if (!pin.ok()) return deferred->Answer<PullResult>(std::move(pull.done), pin.status());
     pull.pin = *std::move(pin);
   }
@@ -125,24 +139,56 @@ void ValueReader::Pull(const PullArguments& arguments, std::vector<ResolvedPiece
   if (!parked.ok()) deferred->Answer<PullResult>(std::move(pull.done), parked);
 }
 
+ValueReader::Unread& ValueReader::UnreadOf(const WorkerIdentity& worker) {
+  return unread_
+      .try_emplace({worker.worker, worker.incarnation, worker.tower}, variables_.entries.size())
+      .first->second;
+}
+
 absl::StatusOr<std::shared_ptr<const void>> ValueReader::PinUnread(
-    WorkerIndex worker, const std::vector<ResolvedPiece>& pieces) {
-  std::shared_ptr<std::atomic<uint64_t>>& unread = readers_.unread[worker];
+    const WorkerIdentity& worker, const std::vector<ResolvedPiece>& pieces) {
+  std::shared_ptr<std::atomic<uint64_t>>& unread = readers_.unread[worker.worker];
   if (unread == nullptr) unread = std::make_shared<std::atomic<uint64_t>>(0);
   uint64_t wanted = 0;
-  for (const ResolvedPiece& piece : pieces) wanted += piece.size;
+  uint64_t rows = 0;
+  for (const ResolvedPiece& piece : pieces) {
+    wanted += piece.size;
+    if (!piece.rows.empty()) rows += piece.size;
+  }
   const uint64_t bytes = unread->load(std::memory_order_relaxed);
-  if (bytes == 0) return CountBytes(unread, wanted);
   const uint64_t shard_bytes = variables_.catalog.num_bytes();
   const uint64_t most =
       std::max(limits::kMinUnreadBytesOfWorker, limits::kMaxUnreadVersionsOfWorker * shard_bytes);
-  if (bytes > most || wanted > most - bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("worker ", worker.value(), ": it has not read ", bytes,
-                     " bytes of values that it pulled, and asks for ", wanted, " more; at most ",
-                     most, " may wait. Read the replies, then pull again"));
+  if (!MayWait(wanted, bytes, most)) return TooMuchUnread(worker, "values", wanted, bytes, most);
+  if (rows == 0) return CountBytes(unread, wanted);
+  LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<const void> of_rows, PinRows(worker, rows));
+  return std::make_shared<const std::array<std::shared_ptr<const void>, 2>>(
+      std::array{CountBytes(unread, wanted), std::move(of_rows)});
+}
+
+absl::StatusOr<std::shared_ptr<const void>> ValueReader::PinRows(const WorkerIdentity& worker,
+                                                                 uint64_t wanted) {
+  const Unread& unread = UnreadOf(worker);
+  const uint64_t bytes = unread.rows->load(std::memory_order_relaxed);
+  if (!MayWait(wanted, bytes, limits::kMaxUnreadCopyBytes)) {
+    const uint64_t most = MostUnreadRowBytes();
+    if (!MayWait(wanted, bytes, most)) return TooMuchUnread(worker, "rows", wanted, bytes, most);
   }
-  return CountBytes(unread, wanted);
+  return CountBytes(unread.rows, wanted);
+}
+
+// Rows that are unread take the memory of the gradient that the worker pushes when it has read
+// them, and of the rows as they were before.
+uint64_t ValueReader::MostUnreadRowBytes() const {
+  uint64_t most = limits::kMaxUnreadCopyBytes;
+  for (size_t i = 0; i < variables_.catalog.size(); ++i) {
+    const CatalogEntry& entry = variables_.catalog[i];
+    if (!entry.is_sparse) continue;
+    const uint64_t gradient = gradients_.GradientBytes(i);
+    most += gradient > 0 ? limits::kMaxUnreadGradientsOfRows * gradient
+                         : limits::kMaxUnreadVersionsOfWorker * entry.num_bytes;
+  }
+  return most;
 }
 
 absl::Status ValueReader::Park(ParkedPull* pull, const AwaitedPart& part, bool is_over,
@@ -186,10 +232,7 @@ absl::Status ValueReader::Finish(ParkedPull* pull, bool is_value, PullResult* re
 
 absl::Status ValueReader::KeepUnread(const ParkedPull& pull, bool is_value, PullResult* result) {
   const WorkerIdentity& worker = pull.worker;
-  Unread& of_worker =
-      unread_
-          .try_emplace({worker.worker, worker.incarnation, worker.tower}, variables_.entries.size())
-          .first->second;
+  Unread& of_worker = UnreadOf(worker);
   const bool is_kept = snapshots_.Find(result->version) != nullptr;
   UnreadVersions& unread = is_kept || !is_value ? of_worker.to_evaluate : of_worker.to_train;
   const auto keep = [&](size_t variable, const std::shared_ptr<const Tensor>& value) {

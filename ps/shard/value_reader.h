@@ -10,6 +10,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "ps/shard/gradient_receiver.h"
 #include "ps/shard/parked_pulls.h"
 #include "ps/shard/snapshot_store.h"
 #include "ps/shard/stored_version.h"
@@ -22,9 +24,13 @@ namespace lockstep::ps {
 class ValueReader {
  public:
   // All outlive the reader.
-  ValueReader(const EpochVariables* variables, const SnapshotStore* snapshots,
-              const VersionsToStore* to_store, Readers* readers)
-      : variables_(*variables), snapshots_(*snapshots), to_store_(*to_store), readers_(*readers) {}
+  ValueReader(const EpochVariables* variables, const GradientReceiver* gradients,
+              const SnapshotStore* snapshots, const VersionsToStore* to_store, Readers* readers)
+      : variables_(*variables),
+        gradients_(*gradients),
+        snapshots_(*snapshots),
+        to_store_(*to_store),
+        readers_(*readers) {}
 
   // Answers the pull, with values or an error, or parks it; with `is_over` it parks none.
   void Pull(const PullArguments& arguments, std::vector<ResolvedPiece> pieces, bool is_over,
@@ -57,11 +63,17 @@ class ValueReader {
 
     UnreadVersions to_train;
     UnreadVersions to_evaluate;  // kept versions, averages and slots
+    // Bytes of rows, also of those that the worker waits for.
+    const std::shared_ptr<std::atomic<uint64_t>> rows = std::make_shared<std::atomic<uint64_t>>(0);
   };
 
+  Unread& UnreadOf(const WorkerIdentity& worker);
   // Counts the bytes of the pull as unread while the result exists. RESOURCE_EXHAUSTED: too many.
-  absl::StatusOr<std::shared_ptr<const void>> PinUnread(WorkerIndex worker,
+  absl::StatusOr<std::shared_ptr<const void>> PinUnread(const WorkerIdentity& worker,
                                                         const std::vector<ResolvedPiece>& pieces);
+  // The same, of rows of tables alone.
+  absl::StatusOr<std::shared_ptr<const void>> PinRows(const WorkerIdentity& worker, uint64_t bytes);
+  uint64_t MostUnreadRowBytes() const;
   // Counts the versions that the result keeps, and has it copied where it may keep none.
   // `is_value`: it has no averages or slots. RESOURCE_EXHAUSTED: more copies are unread than may
   // be.
@@ -76,6 +88,7 @@ class ValueReader {
                     DeferredCallbacks* deferred);
 
   const EpochVariables& variables_;
+  const GradientReceiver& gradients_;
   const SnapshotStore& snapshots_;
   const VersionsToStore& to_store_;
   Readers& readers_;
