@@ -191,6 +191,10 @@ std::shared_ptr<PartialGradient> GradientReceiver::AllocateGradient(size_t piece
     push->copies.push_back({piece, gradient, indices, {{position, 0, index_bytes}}});
     return nullptr;
   }
+  if (!push->unread.ok()) {
+    push->refused.Update(push->unread);
+    return nullptr;
+  }
   const bool may_stay = arguments.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned;
   if (!FindRoom(header.dtype, may_stay, gradient.get()) &&
       !(MakeRoom(piece, bytes, push) && FindRoom(header.dtype, may_stay, gradient.get()))) {

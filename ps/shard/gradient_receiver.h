@@ -60,6 +60,7 @@ struct PushContext {
   std::vector<ReadyChunk> ready = {};
   DeferredCallbacks* deferred = nullptr;  // of the lock that is held
   PushResult result = {};
+  absl::Status unread = {};   // an error: no new gradient is held before its worker has read
   absl::Status refused = {};  // the first piece for which there was no room
 };
 

@@ -45,6 +45,11 @@ class PushOperation : private StepApplier {
  private:
   absl::Status Check();                        // step 2
   absl::Status Claim(absl::Status malformed);  // step 3
+  // As ValueReader::CheckHasRead, of a message that may bring a worker's gradient.
+  absl::Status CheckHasRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu) {
+    const bool brings = !push_.arguments.ask && !push_.arguments.mean.has_value();
+    return brings ? state_->reader.CheckHasRead(push_.arguments.worker) : absl::OkStatus();
+  }
   // Of a copy: the mean comes with the grant of the step that it closes.
   absl::Status GrantStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   void Accept();  // step 5
@@ -117,6 +122,7 @@ absl::Status PushOperation::Claim(absl::Status malformed) {
   absl::Status status = shard_->CheckHosting(shard_->view_.CheckWorker(push_.arguments.worker));
   if (status.ok()) status = std::move(malformed);
   if (status.ok()) status = GrantStep();
+  if (status.ok()) push_.unread = CheckHasRead();
   if (status.ok()) status = state_->receiver.Claim(state_->IsOver(), &push_);
   if (!status.ok() || !push_.refused.ok()) ++shard_->counts_.rejected;
   AcceptWhole();

@@ -6,6 +6,25 @@
 #include "common/tensor/half_width.h"
 
 namespace lockstep::ps {
+namespace {
+
+// A value that unread replies keep. Its bytes count while this exists.
+class KeptValue {
+ public:
+  KeptValue(std::shared_ptr<const Tensor> value, std::shared_ptr<std::atomic<uint64_t>> count)
+      : value_(std::move(value)), count_(std::move(count)) {
+    count_->fetch_add(value_->num_bytes(), std::memory_order_relaxed);
+  }
+  ~KeptValue() { count_->fetch_sub(value_->num_bytes(), std::memory_order_relaxed); }
+  KeptValue(const KeptValue&) = delete;
+  KeptValue& operator=(const KeptValue&) = delete;
+
+ private:
+  const std::shared_ptr<const Tensor> value_;
+  const std::shared_ptr<std::atomic<uint64_t>> count_;
+};
+
+}  // namespace
 
 std::shared_ptr<const void> CountBytes(std::shared_ptr<std::atomic<uint64_t>> count,
                                        uint64_t bytes) {
@@ -17,7 +36,9 @@ std::shared_ptr<const void> CountBytes(std::shared_ptr<std::atomic<uint64_t>> co
 }
 
 UnreadVersions::UnreadVersions(size_t num_variables, std::shared_ptr<std::atomic<uint64_t>> copied)
-    : kept_(num_variables), copied_(std::move(copied)) {}
+    : kept_(num_variables),
+      copied_(std::move(copied)),
+      kept_bytes_(std::make_shared<std::atomic<uint64_t>>(0)) {}
 
 std::shared_ptr<const Tensor> UnreadVersions::Keep(size_t variable, GlobalStep version,
                                                    std::shared_ptr<const Tensor> value) {
@@ -29,14 +50,27 @@ std::shared_ptr<const Tensor> UnreadVersions::Keep(size_t variable, GlobalStep v
   std::shared_ptr<const Tensor> unread = same_width.lock();
   if (unread != nullptr && unread != value) return nullptr;
   if (unread == nullptr) {
-    // Replies share this pointer to the pointer. It goes with the last of them.
+    // Replies share this pointer. It goes with the last of them.
     const Tensor* const tensor = value.get();
     unread = std::shared_ptr<const Tensor>(
-        std::make_shared<const std::shared_ptr<const Tensor>>(std::move(value)), tensor);
+        std::make_shared<const KeptValue>(std::move(value), kept_bytes_), tensor);
     same_width = unread;
     kept.version = version;
   }
   return unread;
+}
+
+uint64_t UnreadVersions::SumKept(
+    absl::FunctionRef<bool(size_t variable, GlobalStep version)> counts) const {
+  uint64_t sum = 0;
+  for (size_t variable = 0; variable < kept_.size(); ++variable) {
+    const Kept& kept = kept_[variable];
+    for (const std::weak_ptr<const Tensor>& value : {kept.wide, kept.narrow}) {
+      const std::shared_ptr<const Tensor> unread = value.lock();
+      if (unread != nullptr && counts(variable, kept.version)) sum += unread->num_bytes();
+    }
+  }
+  return sum;
 }
 
 std::shared_ptr<const void> UnreadVersions::PinCopy(uint64_t bytes) {

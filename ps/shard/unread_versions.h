@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "common/base/ids.h"
 #include "common/tensor/tensor.h"
 
@@ -33,6 +34,10 @@ class UnreadVersions {
   // of them is allowed.
   std::shared_ptr<const void> PinOnlyCopy(uint64_t bytes);
   uint64_t copied_bytes() const { return copied_->load(std::memory_order_relaxed); }
+  // Bytes of the values that replies keep.
+  uint64_t kept_bytes() const { return kept_bytes_->load(std::memory_order_relaxed); }
+  // Of these, bytes of the versions for which `counts` is true.
+  uint64_t SumKept(absl::FunctionRef<bool(size_t variable, GlobalStep version)> counts) const;
 
  private:
   struct Kept {
@@ -43,6 +48,7 @@ class UnreadVersions {
 
   std::vector<Kept> kept_;  // by variable
   const std::shared_ptr<std::atomic<uint64_t>> copied_;
+  const std::shared_ptr<std::atomic<uint64_t>> kept_bytes_;
 };
 
 // Adds the bytes to the count while the result exists.

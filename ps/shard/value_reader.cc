@@ -191,6 +191,28 @@ uint64_t ValueReader::MostUnreadRowBytes() const {
   return most;
 }
 
+absl::Status ValueReader::CheckHasRead(const WorkerIdentity& worker) const {
+  const auto found = unread_.find({worker.worker, worker.incarnation, worker.tower});
+  if (found == unread_.end()) return absl::OkStatus();
+  const Unread& unread = found->second;
+  constexpr uint64_t kMost = limits::kMaxUnreadCopyBytes;
+  if (unread.to_train.kept_bytes() + unread.to_evaluate.kept_bytes() <= kMost) {
+    return absl::OkStatus();
+  }
+  const auto is_dropped = [this](size_t variable, GlobalStep version) {
+    const Variable& of = variables_.entries[variable]->variable;
+    return version < of.newest_version() && of.At(version) == nullptr &&
+           snapshots_.Find(version) == nullptr;
+  };
+  const uint64_t bytes =
+      unread.to_train.SumKept(is_dropped) + unread.to_evaluate.SumKept(is_dropped);
+  if (bytes <= kMost) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("worker ", worker.worker.value(), ": replies that it has not read keep ", bytes,
+                   " bytes of earlier versions; at most ", kMost,
+                   " may be kept beside a gradient. Read the replies, then push again"));
+}
+
 absl::Status ValueReader::Park(ParkedPull* pull, const AwaitedPart& part, bool is_over,
                                PullTicket* ticket, DeferredCallbacks* deferred) {
   if (is_over) return JobOverError();

@@ -39,6 +39,9 @@ class ValueReader {
   void RetryPulls(size_t variable, DeferredCallbacks* deferred);
   // Answers the pulls that wait for a chunk of the version after it.
   void RetryPulls(size_t variable, size_t chunk, DeferredCallbacks* deferred);
+  // RESOURCE_EXHAUSTED: unread replies to the worker keep values that the shard itself no longer
+  // keeps. They take the memory of its next gradient.
+  absl::Status CheckHasRead(const WorkerIdentity& worker) const;
   // Drops what it knows of the unread replies to replicas of which `has_left` is true.
   void ForgetUnread(absl::FunctionRef<bool(WorkerIndex worker, Incarnation incarnation)> has_left);
 

@@ -124,7 +124,8 @@ TEST_CASE("pulls of versions to come count like replies that are not read") {
 
 TEST_CASE("replies to a worker keep one version, whatever it asks for of others") {
   constexpr uint32_t kWorkers = 12;
-  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), kWorkers, 1));
+  // Worker kWorkers makes the steps.
+  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), kWorkers + 1, 1));
   std::vector<test::Reply<PullResult>> unread;
   int refused = 0;
   for (int64_t step = 0; step < 3 * kWorkers; ++step) {
@@ -135,7 +136,7 @@ TEST_CASE("replies to a worker keep one version, whatever it asks for of others"
       refused += absl::IsResourceExhausted(reply.status());
     }
     h.Grant(step, 1);
-    h.Push(0, step + 1, step, 0, std::vector<float>(kLarge, 1));
+    h.Push(kWorkers, step + 1, step, 0, std::vector<float>(kLarge, 1));
   }
   CHECK(refused == 2 * kWorkers);
   CHECK(unread.size() == kWorkers);

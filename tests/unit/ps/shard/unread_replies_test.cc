@@ -12,6 +12,7 @@ namespace {
 
 using test::Harness;
 using test::IdentityOf;
+using test::kCommand;
 using test::Message;
 using test::PlacementOf;
 using test::PlanOf;
@@ -97,6 +98,66 @@ TEST_CASE("a worker gets the rows of its next batch at once, beside those of an 
   }
   MakeSparseStep(&h, version, 16);
   for (const test::Reply<PullResult>& reply : replies) CHECK(reply.status().ok());
+}
+
+// 16 MiB of values.
+constexpr int64_t kLarge = 4 << 20;
+
+// Worker 1 makes the step.
+void MakeStep(Harness* h, int64_t step, bool keep = false) {
+  h->Grant({.command = kCommand,
+            .step = GlobalStep(step),
+            .required = 1,
+            .learning_rate = 1,
+            .keep_values = keep});
+  h->Push(1, static_cast<uint64_t>(step) + 1, step, 0, std::vector<float>(kLarge, 1));
+}
+
+// Worker 0 pushes the first element of its gradient.
+absl::Status BeginPush(Harness* h, int64_t step) {
+  return h->shard
+      .Push(Message(IdentityOf(0), static_cast<uint64_t>(step) + 1, step)
+                .Chunk(0, Shape({kLarge}), std::vector<float>(kLarge, 1), 0, sizeof(float))
+                .Ready())
+      .status();
+}
+
+TEST_CASE("a worker begins no gradient while replies of earlier versions are unread") {
+  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), 2, 1));
+  std::vector<test::Reply<PullResult>> unread = {h.Pull(0, 0, {{VariableId(0), 0, 4}})};
+  // The ps itself keeps the newest version and the one before.
+  CHECK(BeginPush(&h, 0).ok());
+  MakeStep(&h, 0);
+  CHECK(BeginPush(&h, 1).ok());
+  MakeStep(&h, 1);
+  const absl::Status refused = BeginPush(&h, 2);
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK(absl::StrContains(refused.message(), "worker 0"));
+  CHECK(h.shard.Report().held_bytes == 0);
+  // It takes no memory to tell that a gradient is stale.
+  CHECK(BeginPush(&h, 1).ok());
+  MakeStep(&h, 2);
+  CHECK(absl::IsResourceExhausted(BeginPush(&h, 3)));
+  unread.clear();
+  CHECK(BeginPush(&h, 3).ok());
+}
+
+TEST_CASE("a worker pushes while it reads an evaluation's version, and the next one") {
+  Harness h(PlanOf(PlacementOf({{"w", {kLarge}}}), 2, 1));
+  MakeStep(&h, 0, /*keep=*/true);
+  const auto kept = h.Pull(0, 1, {{VariableId(0), 0, 4}});
+  for (int64_t step = 1; step < 4; ++step) {
+    const auto next = h.Pull(0, step + 1, {{VariableId(0), 0, 4}});
+    CHECK(BeginPush(&h, step).ok());
+    MakeStep(&h, step);
+    REQUIRE(next.status().ok());
+    CHECK(BeginPush(&h, step + 1).ok());
+  }
+  // Nobody evaluates it any more. The gradient that has begun goes on.
+  REQUIRE(h.shard.ReleaseSnapshot(kCommand, GlobalStep(1)).ok());
+  CHECK(BeginPush(&h, 4).ok());
+  MakeStep(&h, 4);
+  CHECK(absl::IsResourceExhausted(BeginPush(&h, 5)));
 }
 
 }  // namespace
