@@ -28,6 +28,11 @@ bool FollowsOwn(const RecoverySpec& spec, const SetViewRequest& next, const Comm
   return last.chief() == spec.chief.value() && last.term() + 1 == next.command().term();
 }
 
+// Answers of shards that were first asked so long ago may be of no use: a chief that was only
+// stopped may have gone on since.
+constexpr absl::Duration kOldAnswers = absl::Seconds(1);
+constexpr int kMostAskings = 4;  // where each takes so long
+
 // Since they were asked `before`.
 bool HaveMoved(const std::vector<SetViewReply>& before, const std::vector<SetViewReply>& now) {
   return !std::ranges::equal(before, now, {}, &SetViewReply::shard_step, &SetViewReply::shard_step);
@@ -132,6 +137,7 @@ void ShardInitializer::SetNames(const std::vector<std::string>& shard_names) {
 }
 
 void ShardInitializer::Start() {
+  ++askings_;
   phases_.push_back(Calls(
       [this](size_t shard, StatusCallback answered) {
         shards_[shard]->Call(
@@ -157,6 +163,10 @@ void ShardInitializer::SetViews() {
   const absl::StatusOr<StartPoint> start =
       ChooseStart(given_, states_, !before.empty() && HaveMoved(before, states_));
   if (!start.ok()) return on_done_(start.status());
+  // What the shards have done is given up then.
+  const bool begins_anew = *start == StartPoint::kAsSpecified || *start == StartPoint::kPlanAfresh;
+  const bool are_old = clock_->Monotonic() - phase_began_ >= kOldAnswers;
+  if (begins_anew && are_old && askings_ < kMostAskings) return Start();
   result_.start = *start;
   if (*start == StartPoint::kPlanAfresh) return Finish();
   result_.job_before = states_[kStepShard].job_text();

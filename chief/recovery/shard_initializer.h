@@ -117,6 +117,7 @@ class ShardInitializer {
 
   std::vector<SetViewReply> states_;
   std::vector<SetViewReply> seen_apart_;  // for which they are asked once more; or none
+  int askings_ = 0;                       // of all shards what they are
   bool names_job_ = false;                // the view on its way tells the step shard its job
   bool takes_term_ = false;       // a view is on its way, by which the step shard enters the term
   bool has_lost_naming_ = false;  // it has asked again after the step shard refused its job

@@ -103,6 +103,10 @@ TEST_CASE("a shard that cannot be reached is named and asked again") {
   f.initializer.Tick();
   REQUIRE(f.b.get_view.size() == 1);
   f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  // It took a second: both are asked anew.
+  for (ScriptedPs* ps : {&f.a, &f.b}) {
+    f.Answer(&ps->get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  }
   CHECK(f.a.set_view.size() == 1);
 }
 
@@ -252,6 +256,35 @@ TEST_CASE(
   REQUIRE(f.a.create.size() == 1);
   CHECK(f.a.create.front().restore_from().empty());
   CHECK(f.a.create.front().start_step() == 0);
+}
+
+TEST_CASE("a chief asks again before it begins anew on answers that are old") {
+  RecoverySpec spec = Options();
+  spec.mode = GENERATE(StartMode::kSucceed, StartMode::kResume);
+  Fixture f(spec);
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  f.clock.Advance(absl::Seconds(5));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  CHECK(f.a.set_view.size() == 0);
+  CHECK_FALSE(f.result.has_value());
+  // The chief before was only stopped, and has made the shards meanwhile.
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(45)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Trained(45)));
+  REQUIRE(f.a.set_view.size() == 1);
+  CHECK(f.a.set_view.front().epoch() == 3);
+}
+
+TEST_CASE("a chief begins anew where every answer of a shard is old") {
+  RecoverySpec spec = Options();
+  spec.mode = StartMode::kResume;
+  Fixture f(spec);
+  for (int asking = 0; asking < 4; ++asking) {
+    CHECK(f.a.set_view.size() == 0);
+    f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+    f.clock.Advance(absl::Seconds(5));
+    f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  }
+  CHECK(f.a.set_view.size() == 1);
 }
 
 TEST_CASE("a chief that twice finds the same steps apart does not go on from them") {
