@@ -160,17 +160,6 @@ TEST_CASE("a start that waits for too long fails with 138 and leaves the ps to t
   CHECK(f.ps.finishes.all().empty());
 }
 
-TEST_CASE("time in which the chief stands still is not of its patience with a start") {
-  JobFixture f(TwoWorkerPlan(2));
-  f.Pass(absl::Seconds(1));
-  f.clock.Advance(absl::Seconds(200));
-  f.Pass(absl::Seconds(58));
-  CHECK_FALSE(f.ended.has_value());
-  f.Pass(absl::Seconds(2));
-  REQUIRE(f.ended.has_value());
-  CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
-}
-
 TEST_CASE("a ps that is not there in time fails the start, named") {
   ScriptedPs ps;
   ManualExecutor executor;

@@ -322,29 +322,6 @@ TEST_CASE("time in which the chief stands still is not of its patience with a ps
   CHECK(ExitCodeFor(*f.ended) == ExitCode::kPeersLost);
 }
 
-TEST_CASE("time in which the chief stands still is not of a worker's lease") {
-  JobFixture f(TwoWorkerPlan(4));
-  f.Register(0, 10);
-  f.Beat(0, 10);
-  f.Pass(absl::Seconds(4));
-  f.clock.Advance(absl::Seconds(200));
-  f.Pass(absl::Seconds(0.9));
-  CHECK(f.Status().job().members(0).state() == "live");
-  f.Pass(absl::Seconds(0.3));
-  CHECK(f.Status().job().members(0).state() == "lost");
-}
-
-// It runs on there.
-TEST_CASE("a chief that stood still renews its lease at the step shard at once") {
-  JobFixture f(TwoWorkerPlan(4));
-  f.Register(0, 10);
-  f.Pass(absl::Seconds(1.5));
-  const size_t renewals = f.ps.renewals.all().size();
-  f.clock.Advance(absl::Seconds(4));
-  f.Pass(absl::Milliseconds(100));
-  CHECK(f.ps.renewals.all().size() == renewals + 1);
-}
-
 // A chief that leaves, or is told to end the job, finds a ps that has no job.
 TEST_CASE("a ps that is started again while its chief saves costs the save alone") {
   const test::TemporaryFolder folder;
