@@ -123,9 +123,10 @@ absl::Status WaitForEnd(OrphanWatch* orphan, const Clock& clock, const HostedSha
     const UnsavedWatch::Answer held = unsaved->Check(now);
     if (held == UnsavedWatch::Answer::kNothing) return orphan->Ended();
     if (held == UnsavedWatch::Answer::kReading || std::exchange(has_warned, true)) continue;
-    log::Warning(absl::StrCat(
-        "no chief calls; this ps stays, because it holds a model that could not be saved. Remedy: "
-        "start the chief with --resume, which saves it; SIGTERM ends the ps"));
+    log::Warning(
+        absl::StrCat("no chief calls; this ps stays, because it holds a model that is in no "
+                     "checkpoint that it can read. Remedy: "
+                     "start the chief with --resume, which saves it; SIGTERM ends the ps"));
   }
   return absl::OkStatus();
 }
@@ -235,7 +236,12 @@ absl::Status Run(const DaemonContext& daemon) {
   const absl::Cleanup end_reading = [stop] { stop->OnHangup(nullptr); };
   absl::Status end = WaitForChief(daemon, called, &asked);
   if (end.ok()) end = WaitForEnd(&orphan, clock, shards, &unsaved, &background, *stop);
-  if (!end.ok()) return end;
+  if (!end.ok()) {
+    // A checkpoint folder that is being read may never answer.
+    stop->Stop(ExitCodeFor(end));
+    stop->EndWithin(kShutdownTimeout);
+    return end;
+  }
   const ExitCode code = stop->Wait();
   LogEnd(code, reason);
   if (!is_over) ServeChief(&orphan, clock, is_over);

@@ -89,8 +89,8 @@ absl::StatusOr<std::string> CommitCheckpoint(const std::string& root, const Mani
                                              const PublishCheck& check = nullptr);
 
 // Whether LATEST, in the root that `checkpoint` is in, names a checkpoint of this epoch and of this
-// step or a later one, or one of a later epoch: the job has gone on without what is later in this
-// one. False also where the disk does not tell.
+// step or a later one, or a checkpoint of a later epoch, in which the job goes on elsewhere. False
+// also where LATEST or the manifest cannot be read.
 bool HasCheckpointSince(const std::string& checkpoint, uint64_t epoch, int64_t step);
 
 // Deletes what a save of this step that failed has left, so that it takes no room: its shards and

@@ -3,11 +3,13 @@
 namespace lockstep::ps {
 
 UnsavedWatch::Answer UnsavedWatch::Check(absl::Duration now) {
-  // First: what a reading has found is then seen below.
+  // Read before the shards are: what a reading that has ended found is then in them.
   const bool is_reading = is_reading_.load();
   if (!shards_.HoldUnsaved()) return Answer::kNothing;
-  if (is_reading) return Answer::kReading;
-  if (last_read_.has_value() && now - *last_read_ < kPeriod) return Answer::kUnsaved;
+  const bool has_read_lately = last_read_.has_value() && now - *last_read_ < kPeriod;
+  // A disk that does not answer has nothing to tell.
+  if (is_reading) return has_read_lately ? Answer::kReading : Answer::kUnsaved;
+  if (has_read_lately) return Answer::kUnsaved;
   last_read_ = now;
   is_reading_.store(true);
   if (!thread_.has_value()) thread_.emplace();

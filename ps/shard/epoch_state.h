@@ -1,6 +1,7 @@
 // EpochState is a shard's state in one epoch: its variables, and the objects that change per step.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,10 +79,12 @@ struct EpochState {
   bool AwaitsState() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return incoming != nullptr && incoming->AwaitsState(step.shard_step());
   }
-  // True if a version that was to be saved is in no checkpoint, as far as is known.
-  bool HoldsUnsaved() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    const std::optional<GlobalStep> kept = snapshots.NewestWithSlots();
-    return saves.unsaved().has_value() || (kept.has_value() && saves.IsUnsaved(*kept));
+  // The newest version that was to be saved and is in no checkpoint, as far as is known.
+  std::optional<GlobalStep> Unsaved() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    std::optional<GlobalStep> newest = snapshots.NewestWithSlots();
+    // Where workers have the variables, a version that is not kept here is not lost with the ps.
+    if (!variables.config.is_replicated()) newest = std::max(newest, saves.requested());
+    return newest > saves.saved() ? newest : std::nullopt;
   }
   // True if gradients are no longer counted.
   bool IsOver() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {

@@ -1,5 +1,5 @@
-// SaveRecord knows which versions of a shard were to be saved, and up to which one they are: in a
-// checkpoint that exists. That the shard's own file is written is not enough.
+// SaveRecord knows which version a shard was last told to save, and up to which version there are
+// checkpoints. That the shard's own file is written is not enough.
 #pragma once
 
 #include <algorithm>
@@ -14,27 +14,25 @@ namespace lockstep::ps {
 // Not thread-safe.
 class SaveRecord {
  public:
-  struct Save {
-    std::string folder;  // of the checkpoint
-    GlobalStep version;
-  };
-
-  // The shard is to save this version. Of several the newest counts.
-  void NoteAsked(std::string folder, GlobalStep version) {
-    if (asked_.has_value() && version < asked_->version) return;
-    asked_ = {std::move(folder), version};
+  // The shard is to save this version, in the folder of its checkpoint. Of several the newest
+  // counts.
+  void NoteRequested(std::string folder, GlobalStep version) {
+    if (std::optional(version) < requested_) return;
+    folder_ = std::move(folder);
+    requested_ = version;
   }
   // There is a checkpoint of this version or of a later one.
   void NoteCheckpoint(GlobalStep version) { saved_ = std::max(saved_, std::optional(version)); }
 
-  bool IsUnsaved(GlobalStep version) const { return std::optional(version) > saved_; }
-  // The newest version that the shard was asked to save, if it is not known to be saved.
-  std::optional<Save> unsaved() const {
-    return asked_.has_value() && IsUnsaved(asked_->version) ? asked_ : std::nullopt;
-  }
+  // Of the last request; empty: there was none.
+  const std::string& folder() const { return folder_; }
+  const std::optional<GlobalStep>& requested() const { return requested_; }
+  // Nothing precedes every version.
+  const std::optional<GlobalStep>& saved() const { return saved_; }
 
  private:
-  std::optional<Save> asked_;
+  std::string folder_;
+  std::optional<GlobalStep> requested_;
   std::optional<GlobalStep> saved_;
 };
 

@@ -85,8 +85,8 @@ class Shard {
   // gradient of the step at hand has been taken; blocks on the disk, so not for a polling thread.
   absl::StatusOr<ShardFile> Save(const Command& command, GlobalStep version,
                                  const std::string& folder);
-  // Finds out, for ShardState::holds_unsaved, whether the checkpoint exists by now that the shard
-  // has last written a file of. Blocks on the disk.
+  // Finds out, for ShardState::holds_unsaved, whether the checkpoint exists by now that this shard
+  // was last told to save its part of. Blocks on the disk.
   void LookForCheckpoint();
   // `done` gets true when workers have stored what they keep of the version: it can be saved.
   void AwaitStored(const Command& command, GlobalStep version, Callback<bool> done);

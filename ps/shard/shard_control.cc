@@ -66,7 +66,7 @@ ShardState Shard::StateNow() const {
                                                : state->variables.config.start_step();
     now.kept_versions = state->snapshots.versions();
     now.evaluations = state->evaluations.kept();
-    now.holds_unsaved = !state->is_finished && state->HoldsUnsaved();
+    now.holds_unsaved = !state->is_finished && state->Unsaved().has_value();
     now.awaits_state = state->AwaitsState();
     now.has_copy = state->AnyCopy() != nullptr;
     if (now.has_copy) now.copy_silence = state->AnyCopy()->Silence();

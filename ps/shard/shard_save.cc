@@ -109,10 +109,7 @@ absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version
             "version ", version.value(), ": its worker has not stored all of it: try again"));
       }
       const bool is_kept = snapshot != nullptr && snapshot->has_slots;
-      // Of a version that workers keep, and that is not kept here, there is nothing to lose.
-      if (is_kept || !state.variables.config.is_replicated()) {
-        state.saves.NoteAsked(folder, version);
-      }
+      state.saves.NoteRequested(folder, version);
       if (!is_kept) {
         LOCKSTEP_RETURN_IF_ERROR(CheckNewest(state, version, shard));
         const auto newest =
@@ -132,23 +129,25 @@ absl::StatusOr<ShardFile> Shard::Save(const Command& command, GlobalStep version
 }
 
 void Shard::LookForCheckpoint() {
-  std::optional<SaveRecord::Save> unsaved;
+  std::optional<GlobalStep> unsaved;
+  std::string folder;
   Epoch epoch;
   {
     absl::MutexLock lock(&mutex_);
     const EpochState* const state = gate_.state();
     if (state == nullptr) return;
     state->mu.AssertHeld();
-    unsaved = state->saves.unsaved();
+    unsaved = state->Unsaved();
+    folder = state->saves.folder();
     epoch = view_.epoch();
   }
-  if (!unsaved.has_value()) return;
-  if (!HasCheckpointSince(unsaved->folder, epoch.value(), unsaved->version.value())) return;
+  if (!unsaved.has_value() || folder.empty()) return;
+  if (!HasCheckpointSince(folder, epoch.value(), unsaved->value())) return;
   absl::MutexLock lock(&mutex_);
   EpochState* const state = gate_.state();
   if (state == nullptr || view_.epoch() != epoch) return;
   state->mu.AssertHeld();
-  state->saves.NoteCheckpoint(unsaved->version);
+  state->saves.NoteCheckpoint(*unsaved);
 }
 
 absl::Status Shard::ReleaseSnapshot(const Command& command, GlobalStep version,

@@ -295,7 +295,7 @@ TEST_CASE("a ps that could not save its model stays, however long its chief is g
   const auto chief = parts.Chief({});
   REQUIRE(chief->WaitForOutput("no checkpoint at step 20", kWhole));
   chief->Signal(SIGKILL);
-  CHECK(ps->WaitForOutput("holds a model that could not be saved", kWhole));
+  CHECK(ps->WaitForOutput("holds a model that is in no checkpoint", kWhole));
   CHECK(ps->running());
   ps->Signal(SIGTERM);
   CHECK(EndOf(*ps) == 143);
@@ -312,7 +312,7 @@ TEST_CASE("a ps stays when its file was written and the checkpoint could not be 
   chief->Signal(SIGTERM);
   CHECK(EndOf(*chief) == 143);
   CHECK_THAT(chief->Output(), Contains("no checkpoint at step ") && Contains("/LATEST: "));
-  CHECK(ps->WaitForOutput("holds a model that could not be saved", kWhole));
+  CHECK(ps->WaitForOutput("holds a model that is in no checkpoint", kWhole));
   CHECK(ps->running());
   ps->Signal(SIGTERM);
   CHECK(EndOf(*ps) == 143);

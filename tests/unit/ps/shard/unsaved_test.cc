@@ -127,6 +127,13 @@ TEST_CASE("what is not saved is of no use once the job has gone on in a later ep
   CHECK_FALSE(saved.HoldsUnsaved());
 }
 
+TEST_CASE("so is a version that is kept for a save which nobody has asked for yet") {
+  SavedShard saved;
+  saved.Commit(0, kEpoch + 1);
+  saved.Step(0, /*keep_slots=*/true);
+  CHECK_FALSE(saved.HoldsUnsaved());
+}
+
 TEST_CASE("a checkpoint of an earlier epoch or of an earlier step saves nothing") {
   SavedShard saved;
   saved.Commit(0, kEpoch - 1);
