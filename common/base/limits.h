@@ -88,8 +88,8 @@ inline constexpr uint64_t kMinUnreadBytesOfWorker = uint64_t{64} << 20;
 // the ps that a reply was sent: this is room for them twice, and for one message of 4 MiB, as
 // clients have of values in shared memory.
 inline constexpr uint64_t kMaxUnreadCopyBytes = uint64_t{12} << 20;
-// Rows of tables in such replies, beside that many bytes, in gradients of the largest size that a
-// worker has pushed to each table. A worker requests all rows of a batch at once.
+// Rows of tables in such replies, beside that many bytes: this many gradients of each table, of the
+// largest that the ps has held so far. A worker requests all rows of a batch at once.
 inline constexpr uint64_t kMaxUnreadGradientsOfRows = 2;
 // Grants of an asynchronous job: a chief has one, or two while another takes over.
 inline constexpr size_t kMaxParkedGrants = 16;

@@ -191,8 +191,8 @@ std::shared_ptr<PartialGradient> GradientReceiver::AllocateGradient(size_t piece
     push->copies.push_back({piece, gradient, indices, {{position, 0, index_bytes}}});
     return nullptr;
   }
-  if (!push->unread.ok()) {
-    push->refused.Update(push->unread);
+  if (!push->unread_error.ok()) {
+    push->refused.Update(push->unread_error);
     return nullptr;
   }
   const bool may_stay = arguments.tensors.lifetime() == ReceivedTensors::Lifetime::kOwned;

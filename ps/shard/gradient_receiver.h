@@ -60,8 +60,8 @@ struct PushContext {
   std::vector<ReadyChunk> ready = {};
   DeferredCallbacks* deferred = nullptr;  // of the lock that is held
   PushResult result = {};
-  absl::Status unread = {};   // an error: no new gradient is held before its worker has read
-  absl::Status refused = {};  // the first piece for which there was no room
+  absl::Status unread_error = {};  // not OK: no new gradient is held, as the worker has not read
+  absl::Status refused = {};       // the first piece for which there was no room
 };
 
 // Guarded by the shard's lock, except for CopyPayload.

@@ -122,7 +122,7 @@ absl::Status PushOperation::Claim(absl::Status malformed) {
   absl::Status status = shard_->CheckHosting(shard_->view_.CheckWorker(push_.arguments.worker));
   if (status.ok()) status = std::move(malformed);
   if (status.ok()) status = GrantStep();
-  if (status.ok()) push_.unread = CheckHasRead();
+  if (status.ok()) push_.unread_error = CheckHasRead();
   if (status.ok()) status = state_->receiver.Claim(state_->IsOver(), &push_);
   if (!status.ok() || !push_.refused.ok()) ++shard_->counts_.rejected;
   AcceptWhole();

@@ -9,15 +9,15 @@ namespace lockstep::ps {
 namespace {
 
 // A value that unread replies keep. Its bytes count while this exists.
-class KeptValue {
+class CountedValue {
  public:
-  KeptValue(std::shared_ptr<const Tensor> value, std::shared_ptr<std::atomic<uint64_t>> count)
+  CountedValue(std::shared_ptr<const Tensor> value, std::shared_ptr<std::atomic<uint64_t>> count)
       : value_(std::move(value)), count_(std::move(count)) {
     count_->fetch_add(value_->num_bytes(), std::memory_order_relaxed);
   }
-  ~KeptValue() { count_->fetch_sub(value_->num_bytes(), std::memory_order_relaxed); }
-  KeptValue(const KeptValue&) = delete;
-  KeptValue& operator=(const KeptValue&) = delete;
+  ~CountedValue() { count_->fetch_sub(value_->num_bytes(), std::memory_order_relaxed); }
+  CountedValue(const CountedValue&) = delete;
+  CountedValue& operator=(const CountedValue&) = delete;
 
  private:
   const std::shared_ptr<const Tensor> value_;
@@ -44,19 +44,20 @@ std::shared_ptr<const Tensor> UnreadVersions::Keep(size_t variable, GlobalStep v
                                                    std::shared_ptr<const Tensor> value) {
   Kept& kept = kept_[variable];
   const bool is_narrow = IsHalfWidth(value->dtype());
-  std::weak_ptr<const Tensor>& same_width = is_narrow ? kept.narrow : kept.wide;
-  const std::weak_ptr<const Tensor>& other_width = is_narrow ? kept.wide : kept.narrow;
-  if (kept.version != version && !other_width.expired()) return nullptr;
-  std::shared_ptr<const Tensor> unread = same_width.lock();
+  KeptValue& same_width = is_narrow ? kept.narrow : kept.wide;
+  const KeptValue& other_width = is_narrow ? kept.wide : kept.narrow;
+  if (kept.version != version && !other_width.value.expired()) return nullptr;
+  std::shared_ptr<const Tensor> unread = same_width.value.lock();
   if (unread != nullptr && unread != value) return nullptr;
   if (unread == nullptr) {
     // Replies share this pointer. It goes with the last of them.
     const Tensor* const tensor = value.get();
     unread = std::shared_ptr<const Tensor>(
-        std::make_shared<const KeptValue>(std::move(value), kept_bytes_), tensor);
-    same_width = unread;
-    kept.version = version;
+        std::make_shared<const CountedValue>(std::move(value), kept_bytes_), tensor);
+    same_width = {unread, tensor->num_bytes()};
   }
+  // A variable that rests has the same value in several versions.
+  kept.version = version;
   return unread;
 }
 
@@ -65,9 +66,9 @@ uint64_t UnreadVersions::SumKept(
   uint64_t sum = 0;
   for (size_t variable = 0; variable < kept_.size(); ++variable) {
     const Kept& kept = kept_[variable];
-    for (const std::weak_ptr<const Tensor>& value : {kept.wide, kept.narrow}) {
-      const std::shared_ptr<const Tensor> unread = value.lock();
-      if (unread != nullptr && counts(variable, kept.version)) sum += unread->num_bytes();
+    for (const KeptValue* const of : {&kept.wide, &kept.narrow}) {
+      // Not locked: the last owner frees the value, and that takes its time.
+      if (!of->value.expired() && counts(variable, kept.version)) sum += of->bytes;
     }
   }
   return sum;

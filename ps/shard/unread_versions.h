@@ -40,10 +40,14 @@ class UnreadVersions {
   uint64_t SumKept(absl::FunctionRef<bool(size_t variable, GlobalStep version)> counts) const;
 
  private:
+  struct KeptValue {
+    std::weak_ptr<const Tensor> value;
+    uint64_t bytes = 0;
+  };
   struct Kept {
     GlobalStep version;
-    std::weak_ptr<const Tensor> wide;
-    std::weak_ptr<const Tensor> narrow;
+    KeptValue wide;
+    KeptValue narrow;
   };
 
   std::vector<Kept> kept_;  // by variable

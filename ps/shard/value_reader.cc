@@ -20,7 +20,7 @@ namespace lockstep::ps {
 namespace {
 
 // Whether `wanted` bytes may wait beside `unread` ones: any number of them, if there are none.
-bool MayWait(uint64_t wanted, uint64_t unread, uint64_t most) {
+bool FitsUnread(uint64_t wanted, uint64_t unread, uint64_t most) {
   return unread == 0 || (unread <= most && wanted <= most - unread);
 }
 
@@ -159,7 +159,7 @@ absl::StatusOr<std::shared_ptr<const void>> ValueReader::PinUnread(
   const uint64_t shard_bytes = variables_.catalog.num_bytes();
   const uint64_t most =
       std::max(limits::kMinUnreadBytesOfWorker, limits::kMaxUnreadVersionsOfWorker * shard_bytes);
-  if (!MayWait(wanted, bytes, most)) return TooMuchUnread(worker, "values", wanted, bytes, most);
+  if (!FitsUnread(wanted, bytes, most)) return TooMuchUnread(worker, "values", wanted, bytes, most);
   if (rows == 0) return CountBytes(unread, wanted);
   LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<const void> of_rows, PinRows(worker, rows));
   return std::make_shared<const std::array<std::shared_ptr<const void>, 2>>(
@@ -170,9 +170,9 @@ absl::StatusOr<std::shared_ptr<const void>> ValueReader::PinRows(const WorkerIde
                                                                  uint64_t wanted) {
   const Unread& unread = UnreadOf(worker);
   const uint64_t bytes = unread.rows->load(std::memory_order_relaxed);
-  if (!MayWait(wanted, bytes, limits::kMaxUnreadCopyBytes)) {
+  if (!FitsUnread(wanted, bytes, limits::kMaxUnreadCopyBytes)) {
     const uint64_t most = MostUnreadRowBytes();
-    if (!MayWait(wanted, bytes, most)) return TooMuchUnread(worker, "rows", wanted, bytes, most);
+    if (!FitsUnread(wanted, bytes, most)) return TooMuchUnread(worker, "rows", wanted, bytes, most);
   }
   return CountBytes(unread.rows, wanted);
 }
@@ -268,8 +268,7 @@ absl::Status ValueReader::KeepUnread(const ParkedPull& pull, bool is_value, Pull
   for (size_t i = 0; i < result->pieces.size(); ++i) {
     const ResolvedPiece& piece = (*pull.pieces)[i];
     PulledPiece& pulled = result->pieces[i];
-    // Rows of a batch: the limit on all unread bytes holds for them.
-    if (!piece.rows.empty()) continue;
+    if (!piece.rows.empty()) continue;  // PinRows has counted them
     const Variable& variable = variables_.entries[piece.variable]->variable;
     if (IsCopied(piece, pulled)) {
       only_copied += piece.size;
