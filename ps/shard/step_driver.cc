@@ -8,15 +8,8 @@
 #include "common/base/status_macros.h"
 
 namespace lockstep::ps {
-namespace {
 
 static_assert(kGrantsAhead <= limits::kMaxParkedGrants);
-
-size_t SlotOf(GlobalStep step) {
-  return static_cast<uint64_t>(step.value()) % limits::kMaxParkedGrants;
-}
-
-}  // namespace
 
 absl::Status StepDriver::Park(const GrantArguments& arguments, Callback<ClosedStep>* done,
                               DeferredCallbacks* deferred) {
@@ -73,7 +66,7 @@ std::optional<Milestone> StepDriver::NextMilestone() const {
 void StepDriver::AnswerClosed(GlobalStep step, const absl::Status& committed,
                               DeferredCallbacks* deferred) {
   std::ranges::sort(statistics_, {}, &SmallStatistic::variable);
-  told_[SlotOf(step)] = {step, std::exchange(statistics_, {})};
+  recent_statistics_[IndexOf(step)] = {step, std::exchange(statistics_, {})};
   const auto parked = std::ranges::find(grants_, step, &ParkedGrant::step);
   if (parked == grants_.end()) return;  // withdrawn with its term
   if (committed.ok()) {
@@ -87,7 +80,7 @@ void StepDriver::AnswerClosed(GlobalStep step, const absl::Status& committed,
 ClosedStep StepDriver::ClosedNow(GlobalStep step) const {
   ClosedStep closed{
       step, owners_.step->shard_step(), owners_.counts->accepted, owners_.counts->stale, {}};
-  const ToldStatistics& told = told_[SlotOf(step)];
+  const StepStatistics& told = recent_statistics_[IndexOf(step)];
   if (told.step == step) closed.statistics = told.statistics;
   return closed;
 }

@@ -90,15 +90,20 @@ class StepDriver {
   std::vector<ParkedGrant> grants_;  // at most one per step
 
  private:
-  struct ToldStatistics {
+  // A chief keeps no more grants parked.
+  static constexpr size_t kRecentSteps = limits::kMaxParkedGrants;
+  static size_t IndexOf(GlobalStep step) {
+    return static_cast<uint64_t>(step.value()) % kRecentSteps;
+  }
+  struct StepStatistics {
     GlobalStep step;
     std::vector<SmallStatistic> statistics;
   };
 
   std::vector<SmallStatistic> statistics_;  // of the step at hand
-  // Of the newest steps, each at its number modulo the size: a chief that has lost the answers to
-  // its parked grants asks for all of them again.
-  std::array<ToldStatistics, limits::kMaxParkedGrants> told_;
+  // Of the newest steps, each at its IndexOf: a chief that has lost the answers to its parked
+  // grants asks for all of them again.
+  std::array<StepStatistics, kRecentSteps> recent_statistics_;
 };
 
 }  // namespace lockstep::ps
