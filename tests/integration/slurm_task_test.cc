@@ -91,7 +91,7 @@ TEST_CASE("the job script says so where it is not run by Slurm, or without a job
   const Ended by_hand = RunToEnd(
       {"/usr/bin/env", "--unset=SLURM_JOB_ID", "/bin/bash", script, "job"}, absl::Seconds(30));
   CHECK(by_hand.exit_code == 64);
-  CHECK_THAT(by_hand.output, Catch::Contains("this is no job of Slurm. Remedy: sbatch "));
+  CHECK_THAT(by_hand.output, Catch::Contains("not run by Slurm. Remedy: submit it with sbatch"));
   const Ended without_job = RunToEnd({"/bin/bash", script}, absl::Seconds(30));
   CHECK(without_job.exit_code == 64);
   CHECK_THAT(without_job.output, Catch::StartsWith("usage: sbatch "));
