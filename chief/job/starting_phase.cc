@@ -98,7 +98,7 @@ StartingPhase::StartingPhase(JobState* job)
       started_(job->now()),
       initializer_(
           MakeRecoverySpec(job->inputs), MakeHooks(), job->inputs.shards, job->inputs.executor,
-          job->inputs.clock,
+          job->inputs.clock, job->real_clock(),
           [this](absl::StatusOr<InitializedShards> shards) { OnInitialized(std::move(shards)); }),
       reminder_(kReminder, started_),
       disk_(job->inputs.executor, job->inputs.options.waits_for_disk ||

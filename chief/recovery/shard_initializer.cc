@@ -42,13 +42,15 @@ bool HaveMoved(const std::vector<SetViewReply>& before, const std::vector<SetVie
 
 ShardInitializer::ShardInitializer(RecoverySpec spec, CommandHooks hooks,
                                    std::vector<PsControl*> shards, Executor* executor,
-                                   const Clock* clock, Callback<InitializedShards> on_done)
+                                   const Clock* clock, const Clock* real_clock,
+                                   Callback<InitializedShards> on_done)
     : given_(std::move(spec)),
       spec_(given_),
       hooks_(std::move(hooks)),
       shards_(std::move(shards)),
       executor_(executor),
       clock_(clock),
+      real_clock_(real_clock),
       on_done_(std::move(on_done)),
       states_(shards_.size()) {
   result_.bytes.resize(shards_.size());
@@ -138,6 +140,7 @@ void ShardInitializer::SetNames(const std::vector<std::string>& shard_names) {
 
 void ShardInitializer::Start() {
   ++askings_;
+  asked_ = real_clock_->Monotonic();
   phases_.push_back(Calls(
       [this](size_t shard, StatusCallback answered) {
         shards_[shard]->Call(
@@ -154,6 +157,15 @@ void ShardInitializer::Start() {
   phases_.back()->Start();
 }
 
+bool ShardInitializer::AskAgain() {
+  const bool begins_anew =
+      result_.start == StartPoint::kAsSpecified || result_.start == StartPoint::kPlanAfresh;
+  const bool are_old = real_clock_->Monotonic() - asked_ >= kOldAnswers;
+  if (!begins_anew || !are_old || askings_ >= kMostAskings) return false;
+  Start();
+  return true;
+}
+
 void ShardInitializer::SetViews() {
   const std::vector<SetViewReply> before = std::exchange(seen_apart_, {});
   if (before.empty() && AreStepsApart(given_, states_)) {
@@ -163,11 +175,8 @@ void ShardInitializer::SetViews() {
   const absl::StatusOr<StartPoint> start =
       ChooseStart(given_, states_, !before.empty() && HaveMoved(before, states_));
   if (!start.ok()) return on_done_(start.status());
-  // What the shards have done is given up then.
-  const bool begins_anew = *start == StartPoint::kAsSpecified || *start == StartPoint::kPlanAfresh;
-  const bool are_old = clock_->Monotonic() - phase_began_ >= kOldAnswers;
-  if (begins_anew && are_old && askings_ < kMostAskings) return Start();
   result_.start = *start;
+  if (AskAgain()) return;
   if (*start == StartPoint::kPlanAfresh) return Finish();
   result_.job_before = states_[kStepShard].job_text();
   result_.model_before = states_[kStepShard].model_text();
@@ -180,16 +189,18 @@ void ShardInitializer::SetViews() {
     const absl::Status status = hooks_.may_take(result_.view, follows_own);
     if (!status.ok()) return on_done_(status);
   }
-  names_job_ = states_[kStepShard].job() == 0;
-  // A standby that comes second leaves the job to the one that was faster.
-  takes_term_ = spec_.mode != StartMode::kSucceed;
   if (result_.start == StartPoint::kDone) return SetStepShardView();
   hooks_.before(result_.view, [this](const absl::Status& status) {
-    status.ok() ? SetStepShardView() : on_done_(status);
+    if (!status.ok()) return on_done_(status);
+    // The disk may have taken long.
+    if (!AskAgain()) SetStepShardView();
   });
 }
 
 void ShardInitializer::SetStepShardView() {
+  names_job_ = states_[kStepShard].job() == 0;
+  // A standby that comes second leaves the job to the one that was faster.
+  takes_term_ = spec_.mode != StartMode::kSucceed;
   Announce(AnnounceTo::kStepShard, &ShardInitializer::OnStepShardView);
 }
 

@@ -55,9 +55,11 @@ class ShardInitializer {
  public:
   // As ShardCalls; `on_done` is called once, with LostVariablesError where a shard that is taken
   // over has been started again since it was asked. Where the job is done already, shards that do
-  // not answer soon are left out.
+  // not answer soon are left out. `real_clock` counts the time in which this process stands still,
+  // too: what shards have answered grows old meanwhile.
   ShardInitializer(RecoverySpec spec, CommandHooks hooks, std::vector<PsControl*> shards,
-                   Executor* executor, const Clock* clock, Callback<InitializedShards> on_done);
+                   Executor* executor, const Clock* clock, const Clock* real_clock,
+                   Callback<InitializedShards> on_done);
 
   // Before Start: this chief has had this command, of the same job. Ps that were all started again
   // know neither, and may still get an order of it.
@@ -91,6 +93,8 @@ class ShardInitializer {
   // others.
   void SendKeepalives();
   void OnRefused(const absl::Status& status);
+  // Asks all shards again where what they have done would be given up for answers that are old.
+  bool AskAgain();
   void SetViews();
   void SetStepShardView();
   void OnStepShardView();
@@ -113,11 +117,13 @@ class ShardInitializer {
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
   const Clock* const clock_;
+  const Clock* const real_clock_;
   Callback<InitializedShards> on_done_;
 
   std::vector<SetViewReply> states_;
   std::vector<SetViewReply> seen_apart_;  // for which they are asked once more; or none
   int askings_ = 0;                       // of all shards what they are
+  absl::Duration asked_;                  // when the last one began; of real_clock_
   bool names_job_ = false;                // the view on its way tells the step shard its job
   bool takes_term_ = false;       // a view is on its way, by which the step shard enters the term
   bool has_lost_naming_ = false;  // it has asked again after the step shard refused its job

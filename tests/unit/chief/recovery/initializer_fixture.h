@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/recovery/shard_initializer.h"
+#include "common/base/running_clock.h"
 #include "tests/unit/chief/support/manual_executor.h"
 #include "tests/unit/chief/support/scripted_ps.h"
 
@@ -50,6 +51,15 @@ struct InitializerFixture {
     executor.Run();
   }
 
+  // The chief runs meanwhile.
+  void Pass(absl::Duration time) {
+    constexpr absl::Duration kTick = absl::Milliseconds(100);
+    for (; time > absl::ZeroDuration(); time -= kTick) {
+      clock.Advance(kTick);
+      initializer.Tick();
+    }
+  }
+
   void AnswerUntilCreation() {
     for (ScriptedPs* ps : {&a, &b}) Answer(&ps->get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
     for (ScriptedPs* ps : {&a, &b}) {
@@ -66,6 +76,7 @@ struct InitializerFixture {
   ScriptedPs a, b;
   ManualExecutor executor;
   ManualClock clock;
+  RunningClock running{&clock};
   std::optional<absl::StatusOr<InitializedShards>> result;
   // What the hooks were asked, and answer.
   std::vector<std::string> asked;
@@ -90,10 +101,13 @@ struct InitializerFixture {
                            return keep == nullptr ? absl::OkStatus() : keep(before, variables);
                          }};
   ShardInitializer initializer{
-      spec,     hooks,
-      {&a, &b}, &executor,
-      &clock,   [this](absl::StatusOr<InitializedShards> shards) {
-        result = std::move(shards); }};
+      spec,
+      hooks,
+      {&a, &b},
+      &executor,
+      &running,
+      &clock,
+      [this](absl::StatusOr<InitializedShards> shards) { result = std::move(shards); }};
 };
 
 // A shard that has trained to this step.
