@@ -62,8 +62,8 @@ struct JobOptions {
   // Runs the lease at the step shard, which the next run of the job inherits. Null: `executor`.
   Executor* lease_executor = nullptr;
   // Counts the time in which this process stands still, too: of the lease, which runs on at the
-  // step shard meanwhile, of what shards have answered, and of the rates in status and summary.
-  // Null: the job's clock.
+  // step shard meanwhile, of what shards have answered, of the silence that a ps hears, and of the
+  // rates in status and summary. Null: the job's clock.
   const Clock* real_clock = nullptr;
 };
 

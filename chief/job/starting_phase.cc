@@ -230,7 +230,7 @@ void StartingPhase::AwaitWorkers() {
   job_->calls->KnowMembers();
   job_->views.emplace(
       job_->initialized.view, job_->inputs.shards, job_->inputs.shard_names, job_->inputs.executor,
-      job_->inputs.clock,
+      job_->inputs.clock, job_->real_clock(),
       [job = job_] {
         job->calls->AdmitParked();
         job->control->Notify(JobEvent::kMembersConfirmed);

@@ -16,13 +16,14 @@ constexpr absl::Duration kRepeat = absl::Seconds(5);
 
 ViewKeeper::ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards,
                        std::vector<std::string> shard_names, Executor* executor, const Clock* clock,
-                       std::function<void()> on_confirmed,
+                       const Clock* real_clock, std::function<void()> on_confirmed,
                        std::function<void(absl::Status)> on_error)
     : view_(std::move(view)),
       shards_(std::move(shards)),
       shard_names_(std::move(shard_names)),
       executor_(executor),
       clock_(clock),
+      real_clock_(real_clock),
       on_confirmed_(std::move(on_confirmed)),
       on_error_(std::move(on_error)),
       states_(shards_.size()),
@@ -48,9 +49,9 @@ void ViewKeeper::AnnounceAgain(std::vector<std::string> shard_names) {
 void ViewKeeper::Tick() {
   for (size_t shard = 0; shard < shards_.size() && !stopped_; ++shard) {
     Shard& state = states_[shard];
-    const absl::Duration now = clock_->Monotonic();
-    const bool is_silent = state.retry.is_idle() && now - state.sent >= kRepeat;
-    if (state.retry.IsDue(now) || (is_silent && state.accepted > 0)) Send(shard);
+    const absl::Duration silence = real_clock_->Monotonic() - state.sent;
+    const bool is_silent = state.retry.is_idle() && silence >= kRepeat;
+    if (state.retry.IsDue(clock_->Monotonic()) || (is_silent && state.accepted > 0)) Send(shard);
   }
 }
 
@@ -61,7 +62,7 @@ bool ViewKeeper::IsConfirmed(const LiveMember& member) const {
 void ViewKeeper::Send(size_t shard) {
   if (stopped_ || states_[shard].retry.in_flight()) return;
   states_[shard].retry.Sent();
-  states_[shard].sent = clock_->Monotonic();
+  states_[shard].sent = real_clock_->Monotonic();
   const auto& [number, announced] = *views_.rbegin();
   SetViewRequest request = view_;
   request.clear_members();

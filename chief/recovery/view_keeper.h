@@ -25,10 +25,12 @@ class ViewKeeper {
  public:
   // `view` comes from ShardInitializer. `on_confirmed` is called when the confirmed members
   // changed; `on_error` for an error that repeating does not repair, such as a shard that was
-  // started again and has no variables. The rest as ShardCalls.
+  // started again and has no variables. `real_clock` counts the time in which this process stands
+  // still, too: to a ps that is silence. The rest as ShardCalls.
   ViewKeeper(SetViewRequest view, std::vector<PsControl*> shards,
              std::vector<std::string> shard_names, Executor* executor, const Clock* clock,
-             std::function<void()> on_confirmed, std::function<void(absl::Status)> on_error);
+             const Clock* real_clock, std::function<void()> on_confirmed,
+             std::function<void(absl::Status)> on_error);
 
   // Replaces what was to be told; a shard that is slow is told the last one only.
   void SetMembers(std::vector<LiveMember> members);
@@ -57,7 +59,7 @@ class ViewKeeper {
   struct Shard {
     uint64_t accepted = 0;  // number of the view
     Retry retry;
-    absl::Duration sent;  // when it was last told
+    absl::Duration sent;  // when it was last told; of real_clock_
     ShardProblem problem;
   };
 
@@ -74,6 +76,7 @@ class ViewKeeper {
   std::vector<std::string> shard_names_;
   Executor* const executor_;
   const Clock* const clock_;
+  const Clock* const real_clock_;
   const std::function<void()> on_confirmed_;
   const std::function<void(absl::Status)> on_error_;
 

@@ -28,7 +28,8 @@ struct Fixture {
   static constexpr GlobalStep kStep{3};
   Membership membership{{"127.0.0.1:1", "127.0.0.1:2"}, absl::Seconds(5)};
   ManualClock clock;
-  ViewKeeper views{SetViewRequest(), {}, {}, nullptr, &clock, [] {}, [](const absl::Status&) {}};
+  ViewKeeper views{SetViewRequest(), {},     {},    nullptr,
+                   &clock,           &clock, [] {}, [](const absl::Status&) {}};
   QuorumWatch watch{
       {.aggregate = 2, .counts_tokens = true, .tokens_per_step = 2}, &membership, &views};
 };

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "common/base/lost_variables.h"
+#include "common/base/running_clock.h"
 #include "tests/unit/chief/support/manual_executor.h"
 #include "tests/unit/chief/support/scripted_ps.h"
 
@@ -28,12 +29,14 @@ struct Fixture {
   ScriptedPs a, b;
   ManualExecutor executor;
   ManualClock clock;
+  RunningClock running{&clock};
   int confirmations = 0;
   std::optional<absl::Status> error;
   ViewKeeper views{View(),
                    {&a, &b},
                    {"ps 0 (a:1)", "ps 1 (b:2)"},
                    &executor,
+                   &running,
                    &clock,
                    [this] { ++confirmations; },
                    [this](absl::Status status) { error = std::move(status); }};
@@ -84,6 +87,7 @@ TEST_CASE(
   f.views.SetMembers({kA});
   f.Answer(&f.a);
   f.Answer(&f.b);
+  // To a ps it is silence, too, that this chief is stopped.
   f.clock.Advance(absl::Milliseconds(4900));
   f.views.Tick();
   CHECK(f.a.set_view.size() == 0);
