@@ -61,9 +61,9 @@ struct JobOptions {
   const StandbyCallers* callers = nullptr;  // before the job; outlives it
   // Runs the lease at the step shard, which the next run of the job inherits. Null: `executor`.
   Executor* lease_executor = nullptr;
-  // Counts the time in which this process stands still, too: of the lease, which runs on at the
-  // step shard meanwhile, of what shards have answered, of the silence that a ps hears, and of the
-  // rates in status and summary. Null: the job's clock.
+  // Counts the time in which this process stands still, too. It measures the lease at the step
+  // shard, how old the answers of shards are, how long a ps has heard nothing, and the rates in
+  // status and summary. Null: the job's clock.
   const Clock* real_clock = nullptr;
 };
 
