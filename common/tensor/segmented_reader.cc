@@ -33,6 +33,10 @@ bool SegmentedReader::ReadLast(std::byte* byte) {
   return ForEach(1, [byte](std::span<const std::byte> stretch) { *byte = stretch[0]; });
 }
 
+bool SegmentedReader::SkipFar(uint64_t size) {
+  return ForEach(size, [](std::span<const std::byte>) {});
+}
+
 bool SegmentedReader::Copy(uint64_t size, std::string* to) {
   return ForEach(size, [to](std::span<const std::byte> stretch) {
     to->append(reinterpret_cast<const char*>(stretch.data()), stretch.size());
@@ -51,7 +55,7 @@ bool SegmentedReader::CopyTo(std::span<std::byte> to) {
 
 bool SegmentedReader::CopyFrom(uint64_t position, std::span<std::byte> to) {
   if (position < position_ || position > size_ || to.size() > size_ - position) return false;
-  return ForEach(position - position_, [](std::span<const std::byte>) {}) && CopyTo(to);
+  return Skip(position - position_) && CopyTo(to);
 }
 
 bool SegmentedReader::Share(uint64_t size, std::vector<std::span<const std::byte>>* to) {

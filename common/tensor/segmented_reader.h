@@ -25,6 +25,12 @@ class SegmentedReader {
     ++position_;
     return true;
   }
+  bool Skip(uint64_t size) {
+    if (piece_ >= pieces_.size() || size >= pieces_[piece_].size() - offset_) return SkipFar(size);
+    offset_ += size;
+    position_ += size;
+    return true;
+  }
   bool Copy(uint64_t size, std::string* to);
   // As Copy, into memory; a large copy is non-temporal.
   bool CopyTo(std::span<std::byte> to);
@@ -35,6 +41,7 @@ class SegmentedReader {
 
  private:
   bool ReadLast(std::byte* byte);
+  bool SkipFar(uint64_t size);
   // Calls `take` with every stretch of the next `size` bytes.
   template <typename Take>
   bool ForEach(uint64_t size, Take take);

@@ -4,7 +4,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "common/tensor/segmented_reader.h"
 
 namespace lockstep::wire {
@@ -31,84 +30,93 @@ void AppendVarint(uint64_t value, std::string* to) {
   to->push_back(static_cast<char>(value));
 }
 
-absl::Status Malformed(const SegmentedReader& cursor, absl::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("tensor message: ", what, " at byte ", cursor.position()));
-}
+uint32_t FieldOf(uint32_t tag) { return tag >> 3; }
+uint32_t TypeOf(uint32_t tag) { return tag & 7; }
 
-// At most `max_bytes` bytes; bits beyond the 64th are dropped.
-absl::StatusOr<uint64_t> ReadVarint(SegmentedReader* cursor, int max_bytes = 10) {
-  uint64_t value = 0;
-  for (int i = 0; i < max_bytes; ++i) {
-    std::byte byte;
-    if (!cursor->ReadByte(&byte)) return Malformed(*cursor, "truncated number");
-    const auto bits = static_cast<uint64_t>(byte);
-    value |= (bits & 0x7f) << (7 * i);
-    if (bits < 0x80) return value;
+// Reads the fields of a message one by one. A call that returns false has set the status.
+class FieldReader {
+ public:
+  explicit FieldReader(std::span<const Bytes> pieces) : cursor_(pieces) {}
+
+  const SegmentedReader& cursor() const { return cursor_; }
+  const absl::Status& status() const { return status_; }
+
+  bool ReadTag(uint32_t* tag) {
+    uint64_t number = 0;
+    if (!ReadVarint(5, &number)) return false;
+    *tag = static_cast<uint32_t>(number);  // as the generated parser does
+    return FieldOf(*tag) != 0 || Fail("field number 0");
   }
-  return Malformed(*cursor, "number too long");
-}
+  bool ReadSize(uint64_t* size) {
+    if (!ReadVarint(5, size)) return false;
+    const bool fits = *size <= kMaxSize && *size <= cursor_.remaining();
+    return fits || Fail("field longer than the message");
+  }
+  // What follows this tag, in `depth` groups.
+  bool SkipField(uint32_t tag, int depth);
+  void Share(uint64_t size, std::vector<Bytes>* to) { cursor_.Share(size, to); }
 
-struct Tag {
-  uint32_t field;
-  uint32_t type;
+ private:
+  bool Fail(absl::string_view what);
+  bool ReadVarint(int max_bytes, uint64_t* value) {
+    std::byte byte;
+    if (!cursor_.ReadByte(&byte)) return Fail("truncated number");
+    *value = static_cast<uint64_t>(byte);
+    return *value < 0x80 || ReadRest(max_bytes, value);
+  }
+  // Of a number of at most `max_bytes` bytes whose first one `value` is; bits beyond the 64th are
+  // dropped.
+  bool ReadRest(int max_bytes, uint64_t* value);
+  bool Skip(uint64_t size) { return cursor_.Skip(size) || Fail("truncated field"); }
+  bool SkipGroup(uint32_t field, int depth);
+
+  SegmentedReader cursor_;
+  absl::Status status_;
 };
 
-absl::StatusOr<Tag> ReadTag(SegmentedReader* cursor) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t number, ReadVarint(cursor, 5));
-  const auto tag = static_cast<uint32_t>(number);  // as the generated parser does
-  const Tag result{tag >> 3, tag & 7};
-  if (result.field == 0) return Malformed(*cursor, "field number 0");
-  return result;
+bool FieldReader::Fail(absl::string_view what) {
+  status_ = absl::InvalidArgumentError(
+      absl::StrCat("tensor message: ", what, " at byte ", cursor_.position()));
+  return false;
 }
 
-absl::Status CopyBytes(SegmentedReader* cursor, uint64_t size, std::string* header) {
-  if (!cursor->Copy(size, header)) return Malformed(*cursor, "truncated field");
-  return absl::OkStatus();
-}
-
-absl::StatusOr<uint64_t> ReadSize(SegmentedReader* cursor) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t size, ReadVarint(cursor, 5));
-  if (size > kMaxSize || size > cursor->remaining())
-    return Malformed(*cursor, "field longer than the message");
-  return size;
-}
-
-absl::Status CopyField(Tag tag, int depth, SegmentedReader* cursor, std::string* header);
-
-absl::Status CopyGroup(uint32_t field, int depth, SegmentedReader* cursor, std::string* header) {
-  if (depth > kMaxGroupDepth) return Malformed(*cursor, "groups nested too deep");
-  while (true) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const Tag tag, ReadTag(cursor));
-    if (tag.type == kEndGroup && tag.field == field) {
-      AppendVarint(uint64_t{field} << 3 | kEndGroup, header);
-      return absl::OkStatus();
-    }
-    LOCKSTEP_RETURN_IF_ERROR(CopyField(tag, depth, cursor, header));
+bool FieldReader::ReadRest(int max_bytes, uint64_t* value) {
+  *value &= 0x7f;
+  for (int i = 1; i < max_bytes; ++i) {
+    std::byte byte;
+    if (!cursor_.ReadByte(&byte)) return Fail("truncated number");
+    const auto bits = static_cast<uint64_t>(byte);
+    *value |= (bits & 0x7f) << (7 * i);
+    if (bits < 0x80) return true;
   }
+  return Fail("number too long");
 }
 
-absl::Status CopyField(Tag tag, int depth, SegmentedReader* cursor, std::string* header) {
-  AppendVarint(uint64_t{tag.field} << 3 | tag.type, header);
-  switch (tag.type) {
-    case kVarint: {
-      LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t value, ReadVarint(cursor));
-      AppendVarint(value, header);
-      return absl::OkStatus();
-    }
+bool FieldReader::SkipGroup(uint32_t field, int depth) {
+  if (depth > kMaxGroupDepth) return Fail("groups nested too deep");
+  uint32_t tag = 0;
+  while (ReadTag(&tag)) {
+    if (TypeOf(tag) == kEndGroup && FieldOf(tag) == field) return true;
+    if (!SkipField(tag, depth)) return false;
+  }
+  return false;
+}
+
+bool FieldReader::SkipField(uint32_t tag, int depth) {
+  uint64_t value = 0;
+  switch (TypeOf(tag)) {
+    case kVarint:
+      return ReadVarint(10, &value);
     case kFixed64:
-      return CopyBytes(cursor, 8, header);
+      return Skip(8);
     case kFixed32:
-      return CopyBytes(cursor, 4, header);
-    case kDelimited: {
-      LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t size, ReadSize(cursor));
-      AppendVarint(size, header);
-      return CopyBytes(cursor, size, header);
-    }
+      return Skip(4);
+    case kDelimited:
+      return ReadSize(&value) && Skip(value);
     case kStartGroup:
-      return CopyGroup(tag.field, depth + 1, cursor, header);
+      return SkipGroup(FieldOf(tag), depth + 1);
     default:
-      return Malformed(*cursor, absl::StrCat("unexpected wire type ", tag.type));
+      return Fail(absl::StrCat("unexpected wire type ", TypeOf(tag)));
   }
 }
 
@@ -116,17 +124,23 @@ absl::Status CopyField(Tag tag, int depth, SegmentedReader* cursor, std::string*
 
 absl::StatusOr<SplitMessage> Split(std::span<const Bytes> pieces) {
   SplitMessage message;
-  SegmentedReader cursor(pieces);
-  while (cursor.remaining() > 0) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const Tag tag, ReadTag(&cursor));
-    if (tag.field != kPayloadField || tag.type != kDelimited) {
-      LOCKSTEP_RETURN_IF_ERROR(CopyField(tag, 0, &cursor, &message.header));
+  FieldReader fields(pieces);
+  SegmentedReader not_copied(pieces);  // the fields between two payloads are copied together
+  while (fields.cursor().remaining() > 0) {
+    const uint64_t begin = fields.cursor().position();
+    uint32_t tag = 0;
+    if (!fields.ReadTag(&tag)) return fields.status();
+    if (FieldOf(tag) != kPayloadField || TypeOf(tag) != kDelimited) {
+      if (!fields.SkipField(tag, 0)) return fields.status();
       continue;
     }
-    LOCKSTEP_ASSIGN_OR_RETURN(message.payload_bytes, ReadSize(&cursor));
+    if (!fields.ReadSize(&message.payload_bytes)) return fields.status();
+    not_copied.Copy(begin - not_copied.position(), &message.header);
     message.payload.clear();
-    cursor.Share(message.payload_bytes, &message.payload);
+    fields.Share(message.payload_bytes, &message.payload);
+    not_copied = fields.cursor();
   }
+  not_copied.Copy(not_copied.remaining(), &message.header);
   return message;
 }
 
