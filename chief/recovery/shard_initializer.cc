@@ -193,9 +193,9 @@ void ShardInitializer::SetViews() {
     if (!status.ok()) return on_done_(status);
   }
   if (result_.start == StartPoint::kDone) return SetStepShardView();
-  if (MustFence()) return Fence();
   hooks_.before(result_.view, [this](const absl::Status& status) {
-    status.ok() ? SetStepShardView() : on_done_(status);
+    if (!status.ok()) return on_done_(status);
+    MustFence() ? Fence() : SetStepShardView();
   });
 }
 

@@ -42,8 +42,9 @@ struct CommandHooks {
   std::function<absl::Status(const SetViewRequest& view, bool follows_own)> may_take;
   // The step shard obeys this chief from now on. Called again for the next term.
   std::function<void(const SetViewRequest& view)> commands;
-  // Every shard has told what it is, and none has been told more than a term. `done` is called
-  // once, also before the call returns, or never, if this chief no longer takes command.
+  // Every shard has told what it is, and the view is about to be announced. Again after a fence.
+  // `done` is called once, also before the call returns, or never, if this chief no longer takes
+  // command.
   std::function<void(const SetViewRequest& view, StatusCallback done)> before;
   // The step shard has accepted the view, the others are told next. `done` as above.
   std::function<void(const SetViewRequest& view, StartPoint start, StatusCallback done)> accepted;

@@ -265,7 +265,7 @@ TEST_CASE("a chief that would give up steps fences the chief before, and then lo
   Fixture f(Resuming());
   f.AnswerGetView(Trained(60), Seen(55, 2, 3));
   f.AnswerFence();
-  CHECK(f.asked == std::vector<std::string>{"commands 3"});
+  CHECK(f.asked == std::vector<std::string>{"before 3", "commands 3"});
   CHECK(f.b.set_view.all().empty());
   // That one has made all shards meanwhile, and committed steps.
   f.AnswerGetView(OfTerm(3, Trained(65)), Trained(65));
@@ -285,6 +285,15 @@ TEST_CASE("a chief fences a step shard whose variables another one may be making
   f.AnswerGetView(OfTerm(3, Trained(65)), Trained(65));
   REQUIRE(f.a.set_view.size() == 1);
   CHECK(f.a.set_view.front().epoch() == 3);
+}
+
+TEST_CASE("a chief that may not command fences nobody") {
+  Fixture f(Resuming());
+  f.before = absl::FailedPreconditionError("another job's folder");
+  f.AnswerGetView(Trained(60), Seen(55, 2, 3));
+  CHECK(f.a.set_view.size() == 0);
+  REQUIRE(f.result.has_value());
+  CHECK(f.result->status() == f.before);
 }
 
 TEST_CASE("the job stays the same where all ps are started again after a chief has fenced") {
@@ -308,7 +317,8 @@ TEST_CASE("a chief that another one follows before it begins anew fences that on
   f.AnswerGetView(OfTerm(5, Trained(61)), Seen(55, 4, 3));
   CHECK_FALSE(f.a.set_view.front().only_term());
   CHECK(f.a.set_view.front().epoch() == 4);
-  CHECK(f.asked == std::vector<std::string>{"commands 3", "commands 5", "before 6"});
+  CHECK(f.asked ==
+        std::vector<std::string>{"before 3", "commands 3", "before 5", "commands 5", "before 6"});
 }
 
 TEST_CASE("a chief that is fenced before it could fence looks again, once") {
@@ -320,7 +330,7 @@ TEST_CASE("a chief that is fenced before it could fence looks again, once") {
   }
   REQUIRE(f.result.has_value());
   CHECK(ExitCodeFor(f.result->status()) == ExitCode::kFenced);
-  CHECK(f.asked.empty());
+  CHECK(f.asked == std::vector<std::string>{"before 3", "before 3"});
 }
 
 TEST_CASE("a chief begins anew at once where nobody else commands the step shard") {
