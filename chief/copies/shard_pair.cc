@@ -41,26 +41,6 @@ void AskPlaces(const PairRoles& roles, absl::AnyInvocable<void(const PlaceAnswer
   }
 }
 
-// The home, then the host, where its copy is now. Ends with the first error.
-void TellPlaces(Place* home, Place* host, const SetViewRequest& view, Executor* executor,
-                StatusCallback done) {
-  host->GetView([=, done = std::move(done)](const absl::StatusOr<SetViewReply>& found) mutable {
-    if (!found.ok()) return done(found.status());
-    home->ps()->Call(
-        kSetView, view,
-        On<SetViewReply>(executor, [=, done = std::move(done)](
-                                       const absl::StatusOr<SetViewReply>& told) mutable {
-          if (!told.ok()) return done(told.status());
-          host->ps()->Call(
-              kSetView, view,
-              On<SetViewReply>(executor, [done = std::move(done)](
-                                             const absl::StatusOr<SetViewReply>& last) mutable {
-                done(last.status());
-              }));
-        }));
-  });
-}
-
 bool Is(const MethodInfo& method, const MethodInfo& other) {
   return absl::string_view(method.path) == other.path;
 }
@@ -227,7 +207,6 @@ void ShardPair::LookForHost(const absl::Status& failure, StatusCallback done) {
 }
 
 void ShardPair::SetView(const SetViewRequest& request, SetViewReply* reply, StatusCallback done) {
-  if (request.only_term()) return TakeTerm(request, reply, std::move(done));
   if (request.epoch() > roles_.epoch()) return BeginEpoch(request, reply, std::move(done));
   // First the one that serves: of two chiefs one is faster there, and the other one stops.
   roles_.TellServing(request, [this, request, reply,
@@ -258,16 +237,6 @@ void ShardPair::SetView(const SetViewRequest& request, SetViewReply* reply, Stat
     if (reply->has_variables()) roles_.Confirm();
     done(absl::OkStatus());
   });
-}
-
-void ShardPair::TakeTerm(const SetViewRequest& request, SetViewReply* reply, StatusCallback done) {
-  roles_.Withdraw();
-  attacher_.Stop();
-  TellPlaces(home_.get(), host_.get(), request, executor_,
-             [this, reply, done = std::move(done)](absl::Status status) mutable {
-               if (!status.ok()) return done(std::move(status));
-               ReadRoles(reply, std::move(done));
-             });
 }
 
 // Another epoch is another state, at both. The ps with the copy may have been started again since.

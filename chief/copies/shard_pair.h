@@ -65,9 +65,6 @@ class ShardPair final : public PsControl {
   // the other one serve since this one has looked. UNAVAILABLE if so, otherwise the refusal.
   void ReadRolesAgain(const absl::Status& refusal, StatusCallback done);
   void SetView(const SetViewRequest& request, SetViewReply* reply, StatusCallback done);
-  // Of both places, whichever serves: neither obeys the chief before from then on. Its answer is
-  // as of GetView.
-  void TakeTerm(const SetViewRequest& request, SetViewReply* reply, StatusCallback done);
   void BeginEpoch(const SetViewRequest& request, SetViewReply* reply, StatusCallback done);
   void SetCopysView(const SetViewRequest& request, SetViewReply* reply, StatusCallback done);
   void CreateVariables(const CreateVariablesRequest& request, CreateVariablesReply* reply,

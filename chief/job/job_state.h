@@ -62,8 +62,8 @@ struct JobOptions {
   // Runs the lease at the step shard, which the next run of the job inherits. Null: `executor`.
   Executor* lease_executor = nullptr;
   // Counts the time in which this process stands still, too. It measures the lease at the step
-  // shard, how long a ps has heard nothing, and the rates in status and summary. Null: the job's
-  // clock.
+  // shard, how old the answers of shards are, how long a ps has heard nothing, and the rates in
+  // status and summary. Null: the job's clock.
   const Clock* real_clock = nullptr;
 };
 

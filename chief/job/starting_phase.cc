@@ -60,10 +60,8 @@ FolderOwner OwnerOf(const JobState& job, const SetViewRequest& view) {
           .pid = static_cast<uint32_t>(::getpid())};
 }
 
-// The view has begun its lease.
-void KeepCommand(const SetViewRequest& view, JobState* job) {
-  const auto& on_taken = job->inputs.options.on_taken;
-  if (on_taken != nullptr) on_taken(view.command().term());
+// The view has begun it.
+void KeepLease(const SetViewRequest& view, JobState* job) {
   if (job->lease != nullptr) return job->lease->SetCommand(view.command());
   RenewLeaseRequest renewal;
   *renewal.mutable_command() = view.command();
@@ -100,7 +98,7 @@ StartingPhase::StartingPhase(JobState* job)
       started_(job->now()),
       initializer_(
           MakeRecoverySpec(job->inputs), MakeHooks(), job->inputs.shards, job->inputs.executor,
-          job->inputs.clock,
+          job->inputs.clock, job->real_clock(),
           [this](absl::StatusOr<InitializedShards> shards) { OnInitialized(std::move(shards)); }),
       reminder_(kReminder, started_),
       disk_(job->inputs.executor, job->inputs.options.waits_for_disk ||
@@ -124,7 +122,6 @@ CommandHooks StartingPhase::MakeHooks() {
             job->announced = view.command();
             return absl::OkStatus();
           },
-          .commands = [job = job_](const SetViewRequest& view) { KeepCommand(view, job); },
           .before =
               [this](const SetViewRequest& view, StatusCallback done) {
                 ClaimOnDisk([claim = job_->claim.get(),
@@ -133,6 +130,9 @@ CommandHooks StartingPhase::MakeHooks() {
               },
           .accepted =
               [this](const SetViewRequest& view, StartPoint start, StatusCallback done) {
+                KeepLease(view, job_);
+                const auto& on_taken = job_->inputs.options.on_taken;
+                if (on_taken != nullptr) on_taken(view.command().term());
                 FolderOwner owner = OwnerOf(*job_, view);
                 // Of a job that goes on the chief before has written the origin, unless its disk
                 // was full.

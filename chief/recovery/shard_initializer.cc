@@ -28,6 +28,11 @@ bool FollowsOwn(const RecoverySpec& spec, const SetViewRequest& next, const Comm
   return last.chief() == spec.chief.value() && last.term() + 1 == next.command().term();
 }
 
+// Answers of shards that were first asked so long ago may be of no use: a chief that was only
+// stopped may have gone on since.
+constexpr absl::Duration kOldAnswers = absl::Seconds(1);
+constexpr int kMostAskings = 4;  // where each takes so long
+
 // Since they were asked `before`.
 bool HaveMoved(const std::vector<SetViewReply>& before, const std::vector<SetViewReply>& now) {
   return !std::ranges::equal(before, now, {}, &SetViewReply::shard_step, &SetViewReply::shard_step);
@@ -37,13 +42,15 @@ bool HaveMoved(const std::vector<SetViewReply>& before, const std::vector<SetVie
 
 ShardInitializer::ShardInitializer(RecoverySpec spec, CommandHooks hooks,
                                    std::vector<PsControl*> shards, Executor* executor,
-                                   const Clock* clock, Callback<InitializedShards> on_done)
+                                   const Clock* clock, const Clock* real_clock,
+                                   Callback<InitializedShards> on_done)
     : given_(std::move(spec)),
       spec_(given_),
       hooks_(std::move(hooks)),
       shards_(std::move(shards)),
       executor_(executor),
       clock_(clock),
+      real_clock_(real_clock),
       on_done_(std::move(on_done)),
       states_(shards_.size()) {
   result_.bytes.resize(shards_.size());
@@ -132,6 +139,8 @@ void ShardInitializer::SetNames(const std::vector<std::string>& shard_names) {
 }
 
 void ShardInitializer::Start() {
+  ++askings_;
+  asked_ = real_clock_->Monotonic();
   phases_.push_back(Calls(
       [this](size_t shard, StatusCallback answered) {
         shards_[shard]->Call(
@@ -148,26 +157,13 @@ void ShardInitializer::Start() {
   phases_.back()->Start();
 }
 
-bool ShardInitializer::MustFence() const {
-  const SetViewReply& seen = states_[kStepShard];
-  const CommandStatus& last = seen.command_status();
-  const bool is_own = last.chief() == spec_.chief.value() && last.term() == seen.term();
-  const bool is_commanded = seen.job() != 0 && !is_own && Term(seen.term()) != fenced_;
-  return is_commanded && result_.view.epoch() > seen.epoch();
-}
-
-void ShardInitializer::Fence() {
-  takes_term_ = true;
-  result_.view.set_only_term(true);
-  Announce(AnnounceTo::kStepShard, &ShardInitializer::OnFenced);
-}
-
-void ShardInitializer::OnFenced() {
-  takes_term_ = false;
-  fenced_ = Term(result_.view.command().term());
-  FollowCommand(result_.view.command());
-  hooks_.commands(result_.view);
+bool ShardInitializer::AskAgain() {
+  const bool begins_anew =
+      result_.start == StartPoint::kAsSpecified || result_.start == StartPoint::kPlanAfresh;
+  const bool are_old = real_clock_->Monotonic() - asked_ >= kOldAnswers;
+  if (!begins_anew || !are_old || askings_ >= kMostAskings) return false;
   Start();
+  return true;
 }
 
 void ShardInitializer::SetViews() {
@@ -180,6 +176,7 @@ void ShardInitializer::SetViews() {
       ChooseStart(given_, states_, !before.empty() && HaveMoved(before, states_));
   if (!start.ok()) return on_done_(start.status());
   result_.start = *start;
+  if (AskAgain()) return;
   if (*start == StartPoint::kPlanAfresh) return Finish();
   result_.job_before = states_[kStepShard].job_text();
   result_.model_before = states_[kStepShard].model_text();
@@ -195,7 +192,8 @@ void ShardInitializer::SetViews() {
   if (result_.start == StartPoint::kDone) return SetStepShardView();
   hooks_.before(result_.view, [this](const absl::Status& status) {
     if (!status.ok()) return on_done_(status);
-    MustFence() ? Fence() : SetStepShardView();
+    // The disk may have taken long.
+    if (!AskAgain()) SetStepShardView();
   });
 }
 
@@ -209,7 +207,6 @@ void ShardInitializer::SetStepShardView() {
 void ShardInitializer::OnStepShardView() {
   names_job_ = takes_term_ = false;
   if (result_.start == StartPoint::kDone) return SetOtherViews();
-  hooks_.commands(result_.view);
   hooks_.accepted(result_.view, result_.start, [this](const absl::Status& status) {
     status.ok() ? SetOtherViews() : on_done_(status);
   });

@@ -40,11 +40,8 @@ struct CommandHooks {
   // Whether this chief may announce the view, before anything else; null: it may. `follows_own`:
   // the step shard says that the term before is this chief's.
   std::function<absl::Status(const SetViewRequest& view, bool follows_own)> may_take;
-  // The step shard obeys this chief from now on. Called again for the next term.
-  std::function<void(const SetViewRequest& view)> commands;
-  // Every shard has told what it is, and the view is about to be announced. Again after a fence.
-  // `done` is called once, also before the call returns, or never, if this chief no longer takes
-  // command.
+  // Every shard has told what it is, and none has been told anything. `done` is called once, also
+  // before the call returns, or never, if this chief no longer takes command.
   std::function<void(const SetViewRequest& view, StatusCallback done)> before;
   // The step shard has accepted the view, the others are told next. `done` as above.
   std::function<void(const SetViewRequest& view, StartPoint start, StatusCallback done)> accepted;
@@ -58,12 +55,14 @@ class ShardInitializer {
  public:
   // As ShardCalls; `on_done` is called once, with LostVariablesError where a shard that is taken
   // over has been started again since it was asked. Where the job is done already, shards that do
-  // not answer soon are left out.
+  // not answer soon are left out. `real_clock` counts the time in which this process stands still,
+  // too: what shards have answered grows old meanwhile.
   ShardInitializer(RecoverySpec spec, CommandHooks hooks, std::vector<PsControl*> shards,
-                   Executor* executor, const Clock* clock, Callback<InitializedShards> on_done);
+                   Executor* executor, const Clock* clock, const Clock* real_clock,
+                   Callback<InitializedShards> on_done);
 
-  // Before it asks the shards: this chief has had this command, of the same job. Ps that were all
-  // started again know neither, and may still get an order of it.
+  // Before Start: this chief has had this command, of the same job. Ps that were all started again
+  // know neither, and may still get an order of it.
   void FollowCommand(const Command& before);
   void Start();
   // Makes no further calls and asks no further hooks. Does not call `on_done`.
@@ -94,12 +93,8 @@ class ShardInitializer {
   // others.
   void SendKeepalives();
   void OnRefused(const absl::Status& status);
-  // The view begins another epoch at a step shard that another chief commands. That one may have
-  // gone on since the shards have answered, and may go on until the view is there.
-  bool MustFence() const;
-  // Takes the step shard's term, and asks all shards again: their answers cannot change then.
-  void Fence();
-  void OnFenced();
+  // Asks all shards again where what they have done would be given up for answers that are old.
+  bool AskAgain();
   void SetViews();
   void SetStepShardView();
   void OnStepShardView();
@@ -122,11 +117,13 @@ class ShardInitializer {
   const std::vector<PsControl*> shards_;
   Executor* const executor_;
   const Clock* const clock_;
+  const Clock* const real_clock_;
   Callback<InitializedShards> on_done_;
 
   std::vector<SetViewReply> states_;
   std::vector<SetViewReply> seen_apart_;  // for which they are asked once more; or none
-  Term fenced_;                           // of the step shard; 0: not fenced
+  int askings_ = 0;                       // of all shards what they are
+  absl::Duration asked_;                  // when the last one began; of real_clock_
   bool names_job_ = false;                // the view on its way tells the step shard its job
   bool takes_term_ = false;       // a view is on its way, by which the step shard enters the term
   bool has_lost_naming_ = false;  // it has asked again after the step shard refused its job

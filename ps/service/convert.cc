@@ -87,8 +87,7 @@ absl::StatusOr<View> FromProto(const SetViewRequest& request) {
             .copy_address = request.copy_address(),
             .makes_copy = request.makes_copy(),
             .committed = GlobalStep(request.global_step()),
-            .lease = absl::Milliseconds(request.lease_ms()),
-            .only_term = request.only_term()};
+            .lease = absl::Milliseconds(request.lease_ms())};
   LOCKSTEP_ASSIGN_OR_RETURN(view.replica_views, lockstep::FromProto(request.replica_views()));
   for (const lockstep::Member& member : request.members()) {
     view.members.push_back(

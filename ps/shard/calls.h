@@ -56,7 +56,6 @@ struct View {
                              // a copy is made anew
   GlobalStep committed;      // of a copy that becomes the primary, at the step shard
   absl::Duration lease;      // of the chief: the silence of the copy that a primary logs; 0: none
-  bool only_term = false;    // the term is taken, and all else stays
 };
 
 struct EvaluatedVersion {

@@ -131,36 +131,6 @@ void Shard::CancelPull(PullTicket* ticket) {
   readers_.parked.Cancel(ticket->pull, lock.deferred());
 }
 
-ShardState Shard::StateNow() const {
-  ShardState now{.job = view_.job(), .term = view_.term(), .epoch = view_.epoch()};
-  now.replica_views = view_.replica_views();
-  if (const EpochState* const state = gate_.state()) {
-    state->mu.AssertHeld();
-    now.has_variables = true;
-    now.shard_step = state->step.shard_step();
-    now.start_step = state->variables.config.start_step();
-    now.global_step = state->tokens != nullptr ? state->tokens->global_step()
-                                               : state->variables.config.start_step();
-    now.kept_versions = state->snapshots.versions();
-    now.evaluations = state->evaluations.kept();
-    now.holds_unsaved = !state->is_finished && state->Unsaved().has_value();
-    now.awaits_state = state->AwaitsState();
-    now.has_copy = state->AnyCopy() != nullptr;
-    if (now.has_copy) now.copy_silence = state->AnyCopy()->Silence();
-  }
-  now.is_copy = view_.is_copy();
-  now.is_deposed = view_.is_deposed();
-  for (const auto& [worker, incarnation] : view_.members()) {
-    now.members.push_back({worker, incarnation});
-  }
-  return now;
-}
-
-ShardState Shard::GetView() const {
-  absl::MutexLock lock(&mutex_);
-  return StateNow();
-}
-
 ShardReport Shard::Report() const {
   absl::MutexLock lock(&mutex_);
   ShardReport report;

@@ -148,8 +148,6 @@ class Shard {
   absl::Status EnterView(const View& view, EpochGate::Pass* ended,
                          std::optional<StepApplier>* applier, DeferredCallbacks* deferred)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Withdraws the grants of the chief before, if the view has a newer term than this one.
-  void EndTermBefore(Term term, DeferredCallbacks* deferred) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeReplicaViews(EpochState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of a primary: as the view says, finds its copy, or goes on alone. `is_new`: a copy found now
   // lacks the state. The target that is left, to be ended without the lock; null: none.

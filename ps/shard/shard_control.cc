@@ -54,6 +54,36 @@ Shard::~Shard() {
   mutex_.Await(absl::Condition(&gate_, &EpochGate::IsEmpty));
 }
 
+ShardState Shard::StateNow() const {
+  ShardState now{.job = view_.job(), .term = view_.term(), .epoch = view_.epoch()};
+  now.replica_views = view_.replica_views();
+  if (const EpochState* const state = gate_.state()) {
+    state->mu.AssertHeld();
+    now.has_variables = true;
+    now.shard_step = state->step.shard_step();
+    now.start_step = state->variables.config.start_step();
+    now.global_step = state->tokens != nullptr ? state->tokens->global_step()
+                                               : state->variables.config.start_step();
+    now.kept_versions = state->snapshots.versions();
+    now.evaluations = state->evaluations.kept();
+    now.holds_unsaved = !state->is_finished && state->Unsaved().has_value();
+    now.awaits_state = state->AwaitsState();
+    now.has_copy = state->AnyCopy() != nullptr;
+    if (now.has_copy) now.copy_silence = state->AnyCopy()->Silence();
+  }
+  now.is_copy = view_.is_copy();
+  now.is_deposed = view_.is_deposed();
+  for (const auto& [worker, incarnation] : view_.members()) {
+    now.members.push_back({worker, incarnation});
+  }
+  return now;
+}
+
+ShardState Shard::GetView() const {
+  absl::MutexLock lock(&mutex_);
+  return StateNow();
+}
+
 absl::StatusOr<ShardState> Shard::SetView(const View& view) {
   EpochGate::Pass ended;
   std::optional<StepApplier> applier;
@@ -83,11 +113,6 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
   const bool was_copy = view_.is_copy();
   const bool makes_copy = view.is_copy && view.makes_copy && view_.IsNew(view);
   LOCKSTEP_RETURN_IF_ERROR(CheckServing());
-  if (view.only_term) {
-    LOCKSTEP_RETURN_IF_ERROR(view_.TakeTerm(view.command));
-    EndTermBefore(term, deferred);
-    return absl::OkStatus();
-  }
   if (was_copy && !view.is_copy && view.epoch == epoch) {
     // A copy that cannot serve yet stays as it is: the chief that asks may die before it asks
     // again.
@@ -124,7 +149,13 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
           [left = std::move(left)](const absl::StatusOr<bool>&) { left->End(absl::OkStatus()); },
           true);
     }
-    EndTermBefore(term, deferred);
+    // A copy's grants are no chief's: they came with the means that it applies.
+    if (view_.term() > term && !view_.is_copy()) {
+      state->driver->EndTerm(
+          absl::AbortedError(absl::StrCat("the shard is in term ", view.command.term(),
+                                          ": another chief commands")),
+          deferred);
+    }
     state->receiver.AbandonIf(
         [&](const PushKey& key) { return has_left(key.worker, key.incarnation); }, deferred);
     for (const auto& [worker, incarnation] : members) {
@@ -141,17 +172,6 @@ absl::Status Shard::EnterView(const View& view, EpochGate::Pass* ended,
     }
   }
   return absl::OkStatus();
-}
-
-void Shard::EndTermBefore(Term term, DeferredCallbacks* deferred) {
-  EpochState* const state = gate_.state();
-  // A copy's grants are no chief's: they came with the means that it applies.
-  if (state == nullptr || view_.term() <= term || view_.is_copy()) return;
-  state->mu.AssertHeld();
-  state->driver->EndTerm(
-      absl::AbortedError(
-          absl::StrCat("the shard is in term ", view_.term().value(), ": another chief commands")),
-      deferred);
 }
 
 ShardView::Hosted Shard::Hosted() const {

@@ -65,16 +65,6 @@ absl::Status ShardView::SetView(const View& view, Hosted hosted) {
   return absl::OkStatus();
 }
 
-absl::Status ShardView::TakeTerm(const Command& command) {
-  if (job_ == 0) return absl::OkStatus();
-  LOCKSTEP_RETURN_IF_ERROR(CheckJob(command.job()));
-  LOCKSTEP_RETURN_IF_ERROR(CheckTerm(command));
-  if (Term(command.term()) > term_) number_ = 0;
-  term_ = Term(command.term());
-  chief_ = Incarnation(command.chief());
-  return absl::OkStatus();
-}
-
 absl::Status ShardView::CheckFinish(const Command& command) const {
   if (job_ == 0) return NoVariablesError(kNotCalled);
   LOCKSTEP_RETURN_IF_ERROR(CheckJob(command.job()));

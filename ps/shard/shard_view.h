@@ -35,8 +35,6 @@ class ShardView {
   // IsNoVariables: a copy that is to serve the workers and awaits state. INVALID_ARGUMENT: no job,
   // a worker twice.
   absl::Status SetView(const View& view, Hosted hosted);
-  // Takes the term of the command, and nothing before the first view. Errors as of SetView.
-  absl::Status TakeTerm(const Command& command);
 
   // ABORTED: an older term, or the term of another chief. FAILED_PRECONDITION: no view yet, another
   // job, or a term without a view.

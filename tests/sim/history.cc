@@ -147,8 +147,7 @@ class RecordedControl final : public PsControl {
     ps_->Start(method, request, reply,
                [this, view = *view, reply = static_cast<const SetViewReply*>(reply),
                 done = std::move(done)](absl::Status status) mutable {
-                 // Of a term alone the ps takes nothing that a view has.
-                 if (status.ok() && !view.only_term()) Note(view, *reply);
+                 if (status.ok()) Note(view, *reply);
                  done(std::move(status));
                });
   }

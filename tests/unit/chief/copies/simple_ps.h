@@ -123,10 +123,6 @@ class SimplePs final : public test::FakeServiceClient<PsControlService> {
       ++refusals;
       return refusal;
     }
-    if (request.only_term()) {
-      if (state.job() != 0) state.set_term(request.command().term());
-      return state;
-    }
     if (!orders.empty() && request.number() <= orders.back().number()) {
       return absl::AbortedError("an older view");
     }

@@ -125,51 +125,6 @@ TEST_CASE("a chief whose host is lost before it obeys finds the home that serves
   CHECK(f.pair.roles().serving() == kHome);
 }
 
-SetViewRequest OnlyTerm(const SetViewRequest& view) {
-  SetViewRequest only = view;
-  only.set_only_term(true);
-  return only;
-}
-
-TEST_CASE("a chief that takes the term alone takes it at both places, whichever serves") {
-  Successor f;
-  f.LetHostServe();
-  const auto told = f.Call(kSetView, OnlyTerm(f.View(1, 2)));
-  REQUIRE(told.ok());
-  CHECK(told->has_variables());
-  CHECK(told->term() == 2);
-  for (const SimplePs* ps : {&f.home, f.copy()}) CHECK(ps->state.term() == 2);
-  CHECK(f.copy()->state.role() == PRIMARY);
-  CHECK(f.home.state.role() == COPY);
-  CHECK(f.home.state.awaits_state());
-  CHECK(f.pair.roles().serving() == kHost);
-}
-
-TEST_CASE("a chief that takes the term alone of a lost shard leaves the copy a copy") {
-  Successor f;
-  f.home.StartAgain();
-  const auto told = f.Call(kSetView, OnlyTerm(f.View(1, 2)));
-  REQUIRE(told.ok());
-  CHECK_FALSE(told->has_variables());
-  CHECK(told->awaits_state());
-  CHECK(told->term() == 2);
-  CHECK(f.home.state.job() == 0);
-  CHECK(f.copy()->state.role() == COPY);
-  CHECK(f.copy()->state.has_variables());
-}
-
-TEST_CASE("a chief does not have the term while one place has not answered, or refuses it") {
-  Successor f;
-  SECTION("the home") { f.home.is_away = true; }
-  SECTION("the host") { f.copy()->is_away = true; }
-  SECTION("the host, which is found again") { f.RestartHost()->is_away = true; }
-  CHECK(absl::IsUnavailable(f.Call(kSetView, OnlyTerm(f.View(1, 2))).status()));
-  f.home.is_away = f.copy()->is_away = false;
-  CHECK(f.Call(kSetView, OnlyTerm(f.View(1, 2))).ok());
-  f.copy()->refusal = absl::AbortedError("term 2 is over");
-  CHECK(absl::IsAborted(f.Call(kSetView, OnlyTerm(f.View(1, 2))).status()));
-}
-
 TEST_CASE("a chief that is refused for its term ends") {
   Successor f;
   const bool is_home = GENERATE(true, false);

@@ -233,6 +233,7 @@ TEST_CASE("a job that goes back claims its folder again while the storage of tha
   CHECK(f.ps.set_view.size() == 0);
   if (is_brief) {
     await_claim();
+    f.Answer(&f.ps.get_view, SetViewReply());  // what it has told is old by now
     SetDiskFaults(fault);
     f.Answer(&f.ps.set_view, SetViewReply());
     CHECK(f.ps.create.size() == 0);

@@ -166,7 +166,6 @@ TEST_CASE("a job that goes back stays the same, though no ps knows it any more")
   SetViewReply seen;
   seen.set_job(55);
   seen.set_term(4);
-  seen.set_epoch(1);
   const Command first = f.TakeCommand(seen).command();
   CHECK(first.job() == 55);
   CHECK(first.term() == 5);

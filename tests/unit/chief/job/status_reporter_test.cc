@@ -94,6 +94,10 @@ TEST_CASE("a ps that answered is asked again while another one is missing: so it
   CHECK(first.get_view.all().size() >= 3);
   CHECK(first.get_view.all().size() <= 6);
   CHECK(first.set_view.size() == 0);
+  // Then both are asked anew: the first may have another chief by now.
+  second.get_view.Answer(SetViewReply());
+  executor.Run();
+  first.get_view.Answer(SetViewReply());
   second.get_view.Answer(SetViewReply());
   executor.Run();
   CHECK(first.set_view.size() == 1);

@@ -1,7 +1,6 @@
 // A shard initializer with two ps that answer as a test tells them.
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "chief/recovery/shard_initializer.h"
+#include "common/base/running_clock.h"
 #include "tests/unit/chief/support/manual_executor.h"
 #include "tests/unit/chief/support/scripted_ps.h"
 
@@ -51,20 +51,13 @@ struct InitializerFixture {
     executor.Run();
   }
 
-  void AnswerGetView(const SetViewReply& of_a, const SetViewReply& of_b) {
-    Answer(&a.get_view, absl::StatusOr<SetViewReply>(of_a));
-    Answer(&b.get_view, absl::StatusOr<SetViewReply>(of_b));
-  }
-  // The step shard takes the term of this chief.
-  void AnswerFence() {
-    REQUIRE(a.set_view.size() == 1);
-    CHECK(a.set_view.front().only_term());
-    Answer(&a.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
-  }
-
+  // The chief runs meanwhile.
   void Pass(absl::Duration time) {
-    clock.Advance(time);
-    initializer.Tick();
+    constexpr absl::Duration kTick = absl::Milliseconds(100);
+    for (; time > absl::ZeroDuration(); time -= kTick) {
+      clock.Advance(kTick);
+      initializer.Tick();
+    }
   }
 
   void AnswerUntilCreation() {
@@ -83,6 +76,7 @@ struct InitializerFixture {
   ScriptedPs a, b;
   ManualExecutor executor;
   ManualClock clock;
+  RunningClock running{&clock};
   std::optional<absl::StatusOr<InitializedShards>> result;
   // What the hooks were asked, and answer.
   std::vector<std::string> asked;
@@ -90,11 +84,7 @@ struct InitializerFixture {
   bool hooks_hang = false;
   StatusCallback hanging;
   std::function<absl::Status(const std::string&, CreateVariablesRequest*)> keep;
-  CommandHooks hooks{.commands =
-                         [this](const SetViewRequest& view) {
-                           asked.push_back(absl::StrCat("commands ", view.command().term()));
-                         },
-                     .before =
+  CommandHooks hooks{.before =
                          [this](const SetViewRequest& view, StatusCallback done) {
                            asked.push_back(absl::StrCat("before ", view.command().term()));
                            AnswerHook(std::move(done), before);
@@ -111,15 +101,14 @@ struct InitializerFixture {
                            return keep == nullptr ? absl::OkStatus() : keep(before, variables);
                          }};
   ShardInitializer initializer{
-      spec,     hooks,
-      {&a, &b}, &executor,
-      &clock,   [this](absl::StatusOr<InitializedShards> shards) { result = std::move(shards); }};
+      spec,
+      hooks,
+      {&a, &b},
+      &executor,
+      &running,
+      &clock,
+      [this](absl::StatusOr<InitializedShards> shards) { result = std::move(shards); }};
 };
-
-inline SetViewReply OfTerm(uint64_t term, SetViewReply reply) {
-  reply.set_term(term);
-  return reply;
-}
 
 // A shard that has trained to this step.
 inline SetViewReply Trained(int64_t step) {

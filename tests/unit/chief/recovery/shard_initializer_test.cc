@@ -11,7 +11,6 @@
 namespace lockstep::chief {
 namespace {
 
-using test::OfTerm;
 using test::Options;
 using test::Seen;
 using test::Trained;
@@ -36,7 +35,7 @@ TEST_CASE("what a chief must own it takes once the step shard has accepted its t
   f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 9)));
   CHECK(f.asked == std::vector<std::string>{"before 10"});
   f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(SetViewReply()));
-  CHECK(f.asked == std::vector<std::string>{"before 10", "commands 10", "accepted 10"});
+  CHECK(f.asked == std::vector<std::string>{"before 10", "accepted 10"});
   CHECK(f.b.set_view.size() == 0);
   REQUIRE(f.result.has_value());
   CHECK(f.result->status() == f.accepted);
@@ -103,6 +102,10 @@ TEST_CASE("a shard that cannot be reached is named and asked again") {
   f.Pass(absl::Seconds(1));
   REQUIRE(f.b.get_view.size() == 1);
   f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  // It took a second: both are asked anew.
+  for (ScriptedPs* ps : {&f.a, &f.b}) {
+    f.Answer(&ps->get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  }
   CHECK(f.a.set_view.size() == 1);
 }
 
@@ -202,11 +205,10 @@ TEST_CASE("a chief that looks again and finds a ps without variables goes back a
   spec.variables.set_restore_from("ckpt-40");
   Fixture f(spec);
   FindTermTaken(&f);
-  f.AnswerGetView(Trained(60), Seen(55, 2));
-  f.AnswerFence();
-  f.AnswerGetView(OfTerm(3, Trained(60)), Seen(55, 2));
-  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Seen(55, 4, 4)));
-  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Seen(55, 4, 4)));
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(55, 2)));
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Seen(55, 3, 4)));
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Seen(55, 3, 4)));
   REQUIRE(f.a.create.size() == 1);
   CHECK(f.a.create.front().restore_from() == "ckpt-40");
 }
@@ -216,14 +218,13 @@ TEST_CASE("shards of which only some have trained are set back by a chief that r
   spec.mode = StartMode::kResume;
   spec.variables.set_restore_from("/c/ckpt-40");
   Fixture f(spec);
-  f.AnswerGetView(Trained(60), Seen(55, 2, 3));
-  f.AnswerFence();
-  f.AnswerGetView(OfTerm(3, Trained(60)), Seen(55, 2, 3));
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(60)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(55, 2, 3)));
   CHECK(f.a.set_view.front().epoch() == 4);
   CHECK(f.a.set_view.front().members_size() == 0);
-  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Seen(55, 4, 4)));
+  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(Seen(55, 3, 4)));
   CHECK(f.b.set_view.front().epoch() == 4);
-  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Seen(55, 4, 4)));
+  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(Seen(55, 3, 4)));
   for (ScriptedPs* ps : {&f.a, &f.b}) {
     REQUIRE(ps->create.size() == 1);
     CHECK(ps->create.front().restore_from() == "/c/ckpt-40");
@@ -255,96 +256,49 @@ TEST_CASE(
   CHECK(f.a.create.front().start_step() == 0);
 }
 
-RecoverySpec Resuming() {
+TEST_CASE("a chief asks again before it begins anew on answers that are old") {
+  RecoverySpec spec = Options();
+  spec.mode = GENERATE(StartMode::kSucceed, StartMode::kResume);
+  Fixture f(spec);
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  f.clock.Advance(absl::Seconds(5));  // this chief is stopped, too
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+  CHECK(f.a.set_view.size() == 0);
+  CHECK_FALSE(f.result.has_value());
+  // The chief before was only stopped, and has made the shards meanwhile.
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Trained(45)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Trained(45)));
+  REQUIRE(f.a.set_view.size() == 1);
+  CHECK(f.a.set_view.front().epoch() == 3);
+}
+
+TEST_CASE("a chief asks again before it begins anew after a disk that took long") {
+  Fixture f;
+  f.hooks_hang = true;
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 9)));
+  f.clock.Advance(absl::Seconds(5));
+  std::exchange(f.hanging, nullptr)(absl::OkStatus());
+  CHECK(f.a.set_view.size() == 0);
+  f.hooks_hang = false;
+  f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 4)));
+  f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 11)));
+  REQUIRE(f.a.set_view.size() == 1);
+  CHECK(f.a.set_view.front().command().term() == 12);
+  CHECK(f.asked == std::vector<std::string>{"before 10", "before 12"});
+}
+
+TEST_CASE("a chief begins anew where every answer of a shard is old") {
   RecoverySpec spec = Options();
   spec.mode = StartMode::kResume;
-  return spec;
-}
-
-TEST_CASE("a chief that would give up steps fences the chief before, and then looks again") {
-  Fixture f(Resuming());
-  f.AnswerGetView(Trained(60), Seen(55, 2, 3));
-  f.AnswerFence();
-  CHECK(f.asked == std::vector<std::string>{"before 3", "commands 3"});
-  CHECK(f.b.set_view.all().empty());
-  // That one has made all shards meanwhile, and committed steps.
-  f.AnswerGetView(OfTerm(3, Trained(65)), Trained(65));
-  REQUIRE(f.a.set_view.size() == 1);
-  CHECK_FALSE(f.a.set_view.front().only_term());
-  CHECK(f.a.set_view.front().epoch() == 3);
-  CHECK(f.a.set_view.front().command().term() == 4);
-  f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(OfTerm(4, Trained(65))));
-  f.Answer(&f.b.set_view, absl::StatusOr<SetViewReply>(OfTerm(4, Trained(65))));
-  CHECK(f.initializer.takes_over());
-}
-
-TEST_CASE("a chief fences a step shard whose variables another one may be making") {
-  Fixture f(Resuming());
-  f.AnswerGetView(Seen(55, 2, 3), Trained(60));
-  f.AnswerFence();
-  f.AnswerGetView(OfTerm(3, Trained(65)), Trained(65));
-  REQUIRE(f.a.set_view.size() == 1);
-  CHECK(f.a.set_view.front().epoch() == 3);
-}
-
-TEST_CASE("a chief that may not command fences nobody") {
-  Fixture f(Resuming());
-  f.before = absl::FailedPreconditionError("another job's folder");
-  f.AnswerGetView(Trained(60), Seen(55, 2, 3));
-  CHECK(f.a.set_view.size() == 0);
-  REQUIRE(f.result.has_value());
-  CHECK(f.result->status() == f.before);
-}
-
-TEST_CASE("the job stays the same where all ps are started again after a chief has fenced") {
-  Fixture f(Resuming());
-  f.AnswerGetView(Trained(60), Seen(55, 2, 3));
-  f.AnswerFence();
-  f.AnswerGetView(Seen(0, 0), Seen(0, 0));
-  REQUIRE(f.a.set_view.size() == 1);
-  CHECK_FALSE(f.a.set_view.front().only_term());
-  CHECK(f.a.set_view.front().command().job() == 55);
-  CHECK(f.a.set_view.front().command().term() == 4);
-}
-
-TEST_CASE("a chief that another one follows before it begins anew fences that one, too") {
-  Fixture f(Resuming());
-  f.AnswerGetView(Trained(60), Seen(55, 2, 3));
-  f.AnswerFence();
-  f.AnswerGetView(OfTerm(4, Trained(61)), Seen(55, 4, 3));
-  CHECK(f.a.set_view.front().command().term() == 5);
-  f.AnswerFence();
-  f.AnswerGetView(OfTerm(5, Trained(61)), Seen(55, 4, 3));
-  CHECK_FALSE(f.a.set_view.front().only_term());
-  CHECK(f.a.set_view.front().epoch() == 4);
-  CHECK(f.asked ==
-        std::vector<std::string>{"before 3", "commands 3", "before 5", "commands 5", "before 6"});
-}
-
-TEST_CASE("a chief that is fenced before it could fence looks again, once") {
-  Fixture f(Resuming());
-  for (int look = 0; look < 2; ++look) {
-    CHECK_FALSE(f.result.has_value());
-    f.AnswerGetView(Trained(60), Seen(55, 2, 3));
-    f.Answer(&f.a.set_view, absl::StatusOr<SetViewReply>(absl::AbortedError("another chief's")));
+  Fixture f(spec);
+  for (int asking = 0; asking < 4; ++asking) {
+    CHECK(f.a.set_view.size() == 0);
+    f.Answer(&f.a.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
+    f.clock.Advance(absl::Seconds(5));
+    f.Answer(&f.b.get_view, absl::StatusOr<SetViewReply>(Seen(0, 0)));
   }
-  REQUIRE(f.result.has_value());
-  CHECK(ExitCodeFor(f.result->status()) == ExitCode::kFenced);
-  CHECK(f.asked == std::vector<std::string>{"before 3", "before 3"});
-}
-
-TEST_CASE("a chief begins anew at once where nobody else commands the step shard") {
-  Fixture f(Resuming());
-  SECTION("it was started again") { f.AnswerGetView(Seen(0, 0), Trained(60)); }
-  SECTION("the term is this chief's own") {
-    SetViewReply own = Trained(60);
-    own.mutable_command_status()->set_chief(9);
-    own.mutable_command_status()->set_term(2);
-    f.AnswerGetView(own, Seen(55, 2, 3));
-  }
-  REQUIRE(f.a.set_view.size() == 1);
-  CHECK_FALSE(f.a.set_view.front().only_term());
-  CHECK(f.a.set_view.front().epoch() == 4);
+  CHECK(f.a.set_view.size() == 1);
 }
 
 TEST_CASE("a chief that twice finds the same steps apart does not go on from them") {

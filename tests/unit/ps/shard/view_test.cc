@@ -40,32 +40,6 @@ TEST_CASE("a new chief's view ends the old chief's calls and grants") {
   CHECK(h.Read(1, 1)[0] == -1);
 }
 
-TEST_CASE("a new term alone ends the old chief's grants, and changes nothing else") {
-  Harness h(PlanOf(PlacementOf({{"a", {1}}}), 1, 1));
-  const auto grant = h.Grant(0, 1, 1.0f);
-  const auto pull = h.Pull(0, 1, {{VariableId(0)}});
-  // Of a worker that this view does not name.
-  View view{.command = test::CommandOf(kJob, 2), .epoch = Epoch(9), .only_term = true};
-  view.is_copy = GENERATE(false, true);
-  const auto state = h.shard.SetView(view);
-  REQUIRE(state.ok());
-  CHECK(state->term == Term(2));
-  CHECK(state->epoch == Epoch(1));
-  CHECK(state->has_variables);
-  CHECK_FALSE(state->is_copy);
-  CHECK(state->members.size() == 1);
-  CHECK(absl::IsAborted(grant.status()));
-  CHECK(pull.IsParked());
-  CHECK(absl::IsAborted(h.shard.CommitStep(kCommand, GlobalStep(0), false).status()));
-  CHECK(absl::IsAborted(h.shard.SetView(test::ViewOf(1)).status()));
-  CHECK(h.Push(0, 1, 0, 0, {1}) == PushStatus::kAccepted);
-  // The term belongs to that chief.
-  view.command.set_chief(view.command.chief() + 1);
-  CHECK(absl::IsAborted(h.shard.SetView(view).status()));
-  view.command = test::CommandOf(kJob + 1, 3);
-  CHECK(absl::IsFailedPrecondition(h.shard.SetView(view).status()));
-}
-
 TEST_CASE("another epoch is another state: parked calls end, variables are made anew") {
   Harness h(OneVariable());
   const auto grant = h.Grant(0, 1);
@@ -87,15 +61,6 @@ TEST_CASE("another epoch is another state: parked calls end, variables are made 
   plan.set_start_step(5);
   REQUIRE(h.shard.CreateVariables(plan).ok());
   CHECK(h.shard.GetView().shard_step == GlobalStep(5));
-}
-
-TEST_CASE("a shard that no chief has called takes no term alone") {
-  Shard shard(ShardOptions{});
-  const auto state = shard.SetView({.command = test::CommandOf(kJob, 2), .only_term = true});
-  REQUIRE(state.ok());
-  CHECK(state->job == 0);
-  CHECK(state->term == Term());
-  CHECK(shard.SetView(test::ViewOf(1)).ok());
 }
 
 TEST_CASE("a token tells its replica's share of its step, by the step's view") {
