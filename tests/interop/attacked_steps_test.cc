@@ -90,7 +90,7 @@ class Phases {
 // another: its steps take 0.5 to 2.7 times as long as in the phase beside. They take as much from
 // the calm job, so the time of a step is measured in steps of that one. What the ps spends on the
 // attacks is taken from both, too: hence the bound on its processor time. That is of all attacked
-// steps together: in a phase of one second a step costs 0.7 to 1.8 times what it costs in the calm
+// steps together: in a phase of one second a step costs 0.8 to 1.8 times what it costs in the calm
 // phase beside. Half of the attacked phases follow a calm one, in which the client's budget of
 // refusals has filled; their first refusals are answered at once.
 TEST_CASE("the steps of a job cost a ps little more while a client attacks it without a pause") {
